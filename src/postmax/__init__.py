@@ -1,0 +1,12 @@
+"""postmax: good classifiers from wrong labels.
+
+Importing this package loads torch and numpy, nothing else.
+"""
+
+from postmax import divergences, functional, links, losses
+from postmax.losses import FPMLLoss
+from postmax.transition import Transition
+
+__version__ = "0.1.0"
+
+__all__ = ["FPMLLoss", "Transition", "__version__", "divergences", "functional", "links", "losses"]

@@ -1,0 +1,180 @@
+"""What an f-divergence is to postmax: functions of s = log D, each written so that it is accurate everywhere.
+
+With `u = e^s` the posterior estimate (the "density ratio" of the paper),
+
+* score          `T(s)  = f'(u)`, what the network's output means;
+* penalty        `F(s)  = f*(T(s)) = u f'(u) − f(u)` (Fenchel's equality);
+* score slope    `T'(s) = u f''(u)`, positive exactly when f is strictly convex;
+* penalty slope  `F'(s) = u T'(s)`, because `(f*)'(T) = u`.
+
+The gradient of the whole f-PML loss in s is `T'(s)·(c·u − q)`: it vanishes at `c·u = q` for every f, which is why
+the posterior does not depend on f while the way there does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from postmax.errors import InputError
+
+ElementwiseFunction = Callable[[Tensor], Tensor]
+
+
+def elementwise_derivative(function: ElementwiseFunction) -> ElementwiseFunction:
+    """The derivative of an elementwise function, itself differentiable, compilable and usable under vmap."""
+    gradient: ElementwiseFunction = torch.func.grad(lambda x: function(x).sum())
+    return gradient
+
+
+class Divergence:
+    """An f-divergence, from `f` alone.
+
+    The derivatives come from automatic differentiation and everything else from Fenchel's equality. Subclasses
+    replace the methods by closed forms in s that neither overflow nor cancel.
+
+    Args:
+        f: A strictly convex function of a positive tensor, elementwise, built from torch operations.
+        name: What to call it in tables and error messages.
+
+    Raises:
+        InputError: If `f` is not finite or not strictly convex on `(e^-4, e^4)`.
+
+    Example:
+        A divergence of your own in three lines:
+
+        >>> import torch, postmax as pm
+        >>> cubic = pm.divergences.Divergence(f=lambda u: u**3, name="cubic")
+        >>> loss = pm.FPMLLoss(cubic)
+        >>> loss(torch.zeros(1, 3), torch.tensor([0]))  # −3 + 3·2
+        tensor(3.)
+    """
+
+    name: str
+    """How the divergence is called in `get`, tables and messages."""
+
+    domain: tuple[float, float] = (-math.inf, math.inf)
+    """The open interval of scores t on which f* is smooth: the range of f' over u > 0."""
+
+    default_link: str = "exp"
+    """The link used when none is asked for."""
+
+    def __init__(self, f: ElementwiseFunction, name: str) -> None:
+        self.name = name
+        self._f = f
+        self._f_prime = elementwise_derivative(f)
+        self._f_second = elementwise_derivative(self._f_prime)
+        self._check_strictly_convex()
+
+    # ---- in u, as the textbooks write it ----
+
+    def f(self, u: Tensor) -> Tensor:
+        """The generator at u > 0."""
+        return self._f(u)
+
+    def f_prime(self, u: Tensor) -> Tensor:
+        """f'(u): the score as a function of the density ratio."""
+        return self.score(u.log())
+
+    # ---- in s = log u, as it is computed ----
+
+    def score(self, s: Tensor) -> Tensor:
+        """T(s) = f'(e^s)."""
+        return self._f_prime(s.exp())
+
+    def penalty(self, s: Tensor) -> Tensor:
+        """F(s) = f*(T(s)) = e^s f'(e^s) − f(e^s)."""
+        u = s.exp()
+        return u * self._f_prime(u) - self._f(u)
+
+    def score_slope(self, s: Tensor) -> Tensor:
+        """dT/ds = u f''(u)."""
+        u = s.exp()
+        return u * self._f_second(u)
+
+    def penalty_slope(self, s: Tensor) -> Tensor:
+        """dF/ds = u dT/ds."""
+        return s.exp() * self.score_slope(s)
+
+    def penalty_sum(self, s: Tensor) -> Tensor:
+        """Σ_i F(s_i) over the last dimension."""
+        return self.penalty(s).sum(-1)
+
+    def penalty_sum_and_slope(self, s: Tensor) -> tuple[Tensor, Tensor]:
+        """`penalty_sum(s)` and `penalty_slope(s)`, the latter a fresh tensor.
+
+        This is the hot path: it is called without autograd, and a subclass that can compute both at once should.
+        """
+        return self.penalty_sum(s), self.penalty_slope(s)
+
+    # ---- in t = T, as the paper writes it ----
+
+    def log_ratio(self, t: Tensor) -> Tensor:
+        """The inverse of the score: the s with T(s) = t, for t inside `domain`."""
+        return invert_increasing(self.score, t)
+
+    def conjugate(self, t: Tensor) -> Tensor:
+        """f*(t) = sup_u {ut − f(u)}, for t inside `domain`."""
+        return self.penalty(self.log_ratio(t))
+
+    def conjugate_prime(self, t: Tensor) -> Tensor:
+        """(f*)'(t) = (f')⁻¹(t): the posterior that belongs to a score."""
+        return self.log_ratio(t).exp()
+
+    def conjugate_second(self, t: Tensor) -> Tensor:
+        """(f*)''(t) = 1 / f''(u) at u = (f*)'(t)."""
+        s = self.log_ratio(t)
+        return s.exp() / self.score_slope(s)
+
+    # ---- the rest ----
+
+    def tempered(self, floor: float) -> Divergence:
+        """This divergence with bounded slopes below `floor`; see `postmax.divergences.Tempered`."""
+        from postmax.divergences.tempered import Tempered  # noqa: PLC0415  (Tempered is a Divergence)
+
+        return Tempered(self, floor)
+
+    def _check_strictly_convex(self) -> None:
+        grid = torch.linspace(-4, 4, 401, dtype=torch.float64)
+        try:
+            slope = self.score_slope(grid)
+        except Exception as error:
+            raise InputError(
+                f"divergence {self.name!r}: f could not be evaluated and differentiated twice as an elementwise "
+                f"function of a tensor ({type(error).__name__}: {error})."
+            ) from error
+        if slope.shape != grid.shape:
+            raise InputError(
+                f"divergence {self.name!r}: f must be elementwise; it turned shape {tuple(grid.shape)} "
+                f"into {tuple(slope.shape)}."
+            )
+        bad = ~(torch.isfinite(slope) & (slope > 1e-12))
+        if bad.any():
+            u = grid[bad][0].exp().item()
+            raise InputError(
+                f"divergence {self.name!r}: f must be strictly convex, but u·f''(u) = {slope[bad][0].item():.3g} at "
+                f"u = {u:.3g}. Without strict convexity f' has no inverse and the posterior is not identified."
+            )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+def invert_increasing(function: ElementwiseFunction, value: Tensor, *, steps: int = 1100) -> Tensor:
+    """The s in [−745, 745] with function(s) = value, by bisection in float64, for an increasing function.
+
+    Bisection halves the bracket until it no longer moves, so the answer is the best float64 has.
+    """
+    target = value.detach().double()
+    low = torch.full_like(target, -745.0)
+    high = torch.full_like(target, 745.0)
+    for _ in range(steps):
+        middle = 0.5 * (low + high)
+        if torch.equal(middle, low) or torch.equal(middle, high):
+            break
+        below = function(middle) < target
+        low, high = torch.where(below, middle, low), torch.where(below, high, middle)
+    return (0.5 * (low + high)).to(value.dtype)

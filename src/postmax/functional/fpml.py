@@ -1,0 +1,139 @@
+"""The f-PML loss as a function."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from postmax.divergences import Divergence
+from postmax.errors import InputError
+from postmax.functional.contract import Target, check_logits, check_options, classes_last, working_dtype
+from postmax.functional.kernels import HardRows, SoftRows, SoftRowsForwardAD
+from postmax.functional.objective import Objective
+from postmax.links import Link
+from postmax.transition import Transition
+from postmax.transition.matrix import Matrix
+
+
+def fpml_loss(
+    logits: Tensor,
+    target: Tensor,
+    divergence: str | Divergence = "gan",
+    link: str | Link | None = None,
+    *,
+    transition: Transition | Matrix | None = None,
+    correction: str | None = None,
+    passive_weight: float = 1.0,
+    floor: float | None = None,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """The f-PML loss `−Σ_i q_i T_i + c·Σ_i f*(T_i)` of logits and targets. See `postmax.FPMLLoss`.
+
+    Example:
+        >>> logits, labels = torch.tensor([[2.0, -1.0, 0.5]]), torch.tensor([0])
+        >>> fpml_loss(logits, labels, "kl", "softmax") == torch.nn.functional.cross_entropy(logits, labels)
+        tensor(True)
+    """
+    check_options(reduction, label_smoothing, weight)
+    objective = Objective.build(divergence, link, transition, correction, passive_weight, floor)
+    return objective_loss(objective, logits, target, weight, ignore_index, reduction, label_smoothing)
+
+
+def objective_loss(
+    objective: Objective,
+    logits: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    ignore_index: int,
+    reduction: str,
+    label_smoothing: float,
+) -> Tensor:
+    """`fpml_loss` for an objective that has been built before."""
+    classes = check_logits(logits, objective.num_classes)
+    if torch.is_autocast_enabled(logits.device.type):  # like cross-entropy, in full precision and returned so
+        with torch.autocast(logits.device.type, enabled=False):
+            logits = logits.to(working_dtype(logits))
+            return objective_loss(objective, logits, target, weight, ignore_index, reduction, label_smoothing)
+
+    rows = classes_last(logits).to(working_dtype(logits))
+    loss = None
+    plain = weight is None and label_smoothing == 0 and objective.correction != "objective"
+    if plain and not 0 <= ignore_index < classes:
+        loss = _all_rows(objective, rows, target, reduction)
+    if loss is None:
+        loss = _kept_rows(objective, rows, logits, target, weight, ignore_index, reduction, label_smoothing)
+    return loss if loss.dtype == logits.dtype else loss.to(logits.dtype)
+
+
+def _all_rows(objective: Objective, rows: Tensor, target: Tensor, reduction: str) -> Tensor | None:
+    """The common case in the fewest operations: eager on the CPU, class indices, no row ignored. None if it is not.
+
+    Nothing is looked at beforehand: gather refuses labels that are no classes, ignored ones among them, and the caller
+    then takes the careful way.
+    """
+    if torch.compiler.is_compiling() or rows.device.type != "cpu" or not isinstance(target, Tensor):
+        return None
+    if target.dtype != torch.int64 or target.shape != rows.shape[:-1] or not target.numel():
+        return None
+    loss = _hard_rows(objective, objective.log_ratio(rows), target, reduction)
+    if loss is not None and math.isnan((loss.sum() if loss.ndim else loss).item()):
+        _refuse_nan(rows)
+    return loss
+
+
+def _hard_rows(objective: Objective, s: Tensor, labels: Tensor, reduction: str) -> Tensor | None:
+    """`HardRows`, or None where it cannot run: under torch.compile, torch.func, forward-mode AD, or with bad labels."""
+    if torch.compiler.is_compiling():
+        return None
+    try:
+        loss: Tensor = HardRows.apply(  # type: ignore[no-untyped-call]
+            s, labels, objective.kernel, objective.passive_weight, reduction
+        )
+    except (RuntimeError, IndexError):
+        return None
+    return loss
+
+
+def _kept_rows(
+    objective: Objective,
+    rows: Tensor,
+    logits: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    ignore_index: int,
+    reduction: str,
+    label_smoothing: float,
+) -> Tensor:
+    """Every case: ignored rows, class weights, smoothing, label distributions, corrections, transforms."""
+    read = Target.read(logits, target, weight, ignore_index)
+    s = objective.log_ratio(read.clear(rows))
+    losses = None
+    if read.labels is not None and label_smoothing == 0 and objective.correction != "objective":
+        losses = _hard_rows(objective, s, read.labels, "none")
+        if losses is not None and weight is not None:
+            losses = losses * weight.to(s)[read.labels]
+    if losses is None:
+        q = objective.label_weights(read.distribution(s, label_smoothing))
+        if weight is not None:
+            q = q * weight.to(s)
+        kernel = SoftRows if torch.compiler.is_compiling() else SoftRowsForwardAD
+        losses = kernel.apply(  # type: ignore[no-untyped-call]
+            s, q, objective.kernel, objective.passive_weight, objective.log_floor
+        )
+    return read.reduce(losses, weight, reduction)
+
+
+def _refuse_nan(rows: Tensor) -> None:
+    """Say which logits are NaN, if any are (a NaN loss may also come from infinite ones)."""
+    bad = rows.isnan().any(-1)
+    if bad.any():
+        where = tuple(bad.nonzero()[0].tolist())
+        raise InputError(
+            f"{int(bad.sum())} of {bad.numel()} rows of logits hold NaN, the first at {where}. The network diverged or "
+            "its input holds NaN: lower the learning rate, clip gradients, or check the data."
+        )

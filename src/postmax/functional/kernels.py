@@ -1,0 +1,120 @@
+"""The f-PML row loss `m·c·Σ_i F(s_i) − Σ_i q_i T(s_i)` with its gradient written out.
+
+Automatic differentiation of the composed formula is slower and, in float32 and below, loses exactly the small gradients
+that matter (the derivative of expm1 or of a sigmoid close to one is computed by subtraction). The gradient in s is
+`m·c·F'(s) − q·T'(s)`, and each divergence knows both slopes to full precision.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from postmax.divergences import Divergence
+
+
+def _weighted(q: Tensor, values: Tensor) -> Tensor:
+    """q·values, with 0·∞ = 0: a class that is not the label may have an infinite score."""
+    return torch.where(q == 0, 0.0, q * values)
+
+
+class SoftRows(Function):
+    """Row losses for label distributions q (…, C); m is the total mass of a row of q.
+
+    Entries of q below zero (objective correction) stop counting where s is below `log_floor`.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(s: Tensor, q: Tensor, divergence: Divergence, c: float, log_floor: float) -> Tensor:
+        """The row losses."""
+        floored = torch.where(q < 0, s.clamp_min(log_floor), s)
+        return c * q.sum(-1) * divergence.penalty_sum(s) - _weighted(q, divergence.score(floored)).sum(-1)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keep the two inputs; nothing else is stored."""
+        del output
+        s, q, ctx.divergence, ctx.c, ctx.log_floor = inputs
+        ctx.save_for_backward(s, q)
+        ctx.save_for_forward(s, q)
+
+    @staticmethod
+    def slopes(ctx: Any) -> tuple[Tensor, Tensor]:
+        """The derivatives of the row losses with respect to s and to q."""
+        s, q = ctx.saved_tensors
+        counted = torch.where((q < 0) & (s < ctx.log_floor), 0.0, q)
+        by_s = ctx.c * q.sum(-1, keepdim=True) * ctx.divergence.penalty_slope(s)
+        by_s = by_s - _weighted(counted, ctx.divergence.score_slope(s))
+        floored = torch.where(q < 0, s.clamp_min(ctx.log_floor), s)
+        by_q = ctx.c * ctx.divergence.penalty_sum(s).unsqueeze(-1) - ctx.divergence.score(floored)
+        return by_s, by_q
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None, None]:
+        """The slopes times the incoming gradient; differentiable again."""
+        by_s, by_q = SoftRows.slopes(ctx)
+        grad = grad.unsqueeze(-1)
+        return grad * by_s, grad * by_q if ctx.needs_input_grad[1] else None, None, None, None
+
+
+class SoftRowsForwardAD(SoftRows):
+    """`SoftRows` with a forward-mode rule, kept apart because `torch.compile` does not trace a custom one."""
+
+    @staticmethod
+    def jvp(ctx: Any, s_tangent: Tensor | None, q_tangent: Tensor | None, *_: None) -> Tensor:
+        """The slopes applied to the tangents."""
+        by_s, by_q = SoftRows.slopes(ctx)
+        tangent = torch.zeros_like(by_s[..., 0])
+        if s_tangent is not None:
+            tangent = tangent + (by_s * s_tangent).sum(-1)
+        if q_tangent is not None:
+            tangent = tangent + (by_q * q_tangent).sum(-1)
+        return tangent
+
+
+class HardRows(Function):
+    """Row losses for class indices, reduced as asked, without ever building q. Eager mode only.
+
+    The gradient is finished in the forward pass, where it shares its exponentials with the value. It is the one tensor
+    that is kept, and the first backward scales it in place and gives it away; fresh memory is what costs most.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, s: Tensor, labels: Tensor, divergence: Divergence, c: float, reduction: str) -> Tensor:
+        """The row losses, their sum or their mean."""
+        index = labels.unsqueeze(-1)
+        s_label = s.gather(-1, index)
+        if ctx.needs_input_grad[0]:
+            penalty, gradient = divergence.penalty_sum_and_slope(s)
+            if c != 1:
+                gradient.mul_(c)
+            ctx.gradient = gradient.scatter_add_(-1, index, divergence.score_slope(s_label).neg_())
+            ctx.save_for_backward(s, index)
+            ctx.divergence, ctx.c, ctx.reduction = divergence, c, reduction
+        else:
+            penalty = divergence.penalty_sum(s)
+        rows = torch.sub(penalty if c == 1 else penalty * c, divergence.score(s_label).squeeze(-1))
+        return rows if reduction == "none" else rows.mean() if reduction == "mean" else rows.sum()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
+        """The finished gradient times the incoming one; written out again for a second pass or a second derivative."""
+        s, index = ctx.saved_tensors
+        if ctx.reduction == "none":
+            grad = grad.unsqueeze(-1)
+        elif ctx.reduction == "mean":
+            grad = grad / index.numel()
+        gradient, ctx.gradient = ctx.gradient, None
+        if gradient is None or torch.is_grad_enabled():
+            gradient = ctx.c * ctx.divergence.penalty_slope(s)
+            gradient = gradient.scatter_add(-1, index, -ctx.divergence.score_slope(s.gather(-1, index)))
+            return gradient * grad, None, None, None, None
+        try:
+            return gradient.mul_(grad), None, None, None, None
+        except RuntimeError:  # many incoming gradients at once, batched by vmap
+            return gradient * grad, None, None, None, None

@@ -1,0 +1,159 @@
+"""The f-PML objective with its corrections: everything about the loss that does not depend on the data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from postmax import divergences, links
+from postmax.divergences import Divergence, KullbackLeibler
+from postmax.divergences.members import KullbackLeiblerOnSimplex
+from postmax.errors import InputError
+from postmax.functional.contract import check_logits, class_dim, classes_last, working_dtype
+from postmax.links import Link
+from postmax.registry import unknown_name
+from postmax.transition import Transition
+from postmax.transition.matrix import Matrix
+from postmax.transition.simplex import LogMixture
+
+CORRECTIONS = ("objective", "posterior", "forward")
+_FLOOR_OF_UNIFORM = 0.2
+
+
+@dataclass(frozen=True)
+class Objective:
+    """One member of the f-PML class, with or without a correction. Build it with `Objective.build`.
+
+    Attributes:
+        divergence: The f whose score and penalty the loss is made of.
+        link: How logits become log D.
+        transition: The label noise, if a correction uses it.
+        correction: None, "objective", "posterior" or "forward".
+        passive_weight: The weight c of the penalty; the posterior is c·D.
+        floor: The posterior below which slopes are bounded and negative label weights stop counting; 0 for neither.
+    """
+
+    divergence: Divergence
+    link: Link
+    transition: Transition | None = None
+    correction: str | None = None
+    passive_weight: float = 1.0
+    floor: float = 0.0
+    _kernel: Divergence = field(init=False, repr=False, compare=False)
+    _mixture: LogMixture | None = field(init=False, repr=False, compare=False, default=None)
+
+    @classmethod
+    def build(
+        cls,
+        divergence: str | Divergence,
+        link: str | Link | None = None,
+        transition: Transition | Matrix | None = None,
+        correction: str | None = None,
+        passive_weight: float = 1.0,
+        floor: float | None = None,
+    ) -> Objective:
+        """Resolve names and defaults, and refuse what cannot work."""
+        f = divergences.get(divergence)
+        noise = _checked_noise(transition, correction)
+        if link is None:
+            link = {"forward": "softmax", "objective": "sigmoid"}.get(correction or "", f.default_link)
+        resolved = links.get(link)
+        if correction == "forward" and not resolved.normalised:
+            raise InputError(
+                f"the forward correction mixes probabilities, so it needs the softmax link, got {resolved.name!r}."
+            )
+        if not (math.isfinite(passive_weight) and passive_weight > 0):
+            raise InputError(f"passive_weight must be a positive number, got {passive_weight}.")
+        if floor is None:
+            floor = _FLOOR_OF_UNIFORM / noise.num_classes if noise and correction == "objective" else 0.0
+        if not 0 <= floor < min(1.0, passive_weight):
+            raise InputError(
+                "floor is the smallest posterior that is resolved; it must lie in [0, 1) and below passive_weight, "
+                f"got {floor} with passive_weight = {passive_weight}."
+            )
+        return cls(f, resolved, noise, correction, float(passive_weight), float(floor))
+
+    def __post_init__(self) -> None:
+        kernel = self.divergence
+        if isinstance(kernel, KullbackLeibler):  # its slope is constant: there is nothing to temper
+            kernel = KullbackLeiblerOnSimplex() if self.link.normalised else kernel
+        elif self.floor > 0:
+            kernel = kernel.tempered(self.floor / self.passive_weight)
+        object.__setattr__(self, "_kernel", kernel)
+        if self.correction == "forward" and self.transition is not None:
+            object.__setattr__(self, "_mixture", LogMixture(self.transition.matrix))
+
+    @property
+    def num_classes(self) -> int | None:
+        """The number of classes, if a transition matrix fixes it."""
+        return None if self.transition is None else self.transition.num_classes
+
+    @property
+    def kernel(self) -> Divergence:
+        """The divergence the loss is computed with: tempered below the floor, simplified on the simplex."""
+        return self._kernel
+
+    @property
+    def log_floor(self) -> float:
+        """The floor in terms of s = log D."""
+        return math.log(self.floor / self.passive_weight) if self.floor > 0 else -math.inf
+
+    def log_ratio(self, rows: Tensor) -> Tensor:
+        """S = log D of the *training* labels, for logits with the classes last.
+
+        A link that gives probabilities models the posterior c·D, so D is that divided by c.
+        """
+        s = self.link.log_ratio(rows)
+        if self._mixture is not None:
+            s = self._mixture(s)
+        if self.link.bounded and self.passive_weight != 1:
+            s = s - math.log(self.passive_weight)
+        return s
+
+    def label_weights(self, q: Tensor) -> Tensor:
+        """The label distribution the loss is trained on: q, or q·P⁻¹ for the objective correction."""
+        if self.correction == "objective" and self.transition is not None:
+            return q @ self.transition.inverse.to(q)
+        return q
+
+    def posterior(self, logits: Tensor, *, normalize: bool = True) -> Tensor:
+        """P(true class | x) for every class, in the shape of `logits`; see `FPMLLoss.posterior`."""
+        raw = self._raw_posterior(logits, normalize=normalize)
+        if self.correction == "posterior" and self.transition is not None:
+            raw = self.transition.correct(raw, project=normalize)
+        return raw.movedim(-1, class_dim(logits))
+
+    def predict(self, logits: Tensor) -> Tensor:
+        """The most probable true class; see `FPMLLoss.predict`."""
+        if self.correction == "posterior" and self.transition is not None:
+            raw = self._raw_posterior(logits, normalize=True)
+            return self.transition.correct(raw, project=False).argmax(-1)
+        check_logits(logits, self.num_classes)
+        return logits.argmax(class_dim(logits))  # every link is increasing
+
+    def _raw_posterior(self, logits: Tensor, *, normalize: bool) -> Tensor:
+        """c·D with the classes last, before the posterior correction; divided by its sum if asked for."""
+        check_logits(logits, self.num_classes)
+        with torch.autocast(logits.device.type, enabled=False):
+            log_d = self.link.log_ratio(classes_last(logits).to(working_dtype(logits)))
+            if normalize:
+                return log_d.softmax(-1)
+            return log_d.exp() * (1.0 if self.link.bounded else self.passive_weight)
+
+
+def _checked_noise(transition: Transition | Matrix | None, correction: str | None) -> Transition | None:
+    if correction is None:
+        if transition is not None:
+            raise InputError(
+                f"a transition matrix was given, but no correction that uses it; choose one of {CORRECTIONS}."
+            )
+        return None
+    if correction not in CORRECTIONS:
+        raise unknown_name("correction", correction, CORRECTIONS)
+    if transition is None:
+        raise InputError(f"correction={correction!r} needs the noise: pass transition=pm.Transition(matrix).")
+    noise = transition if isinstance(transition, Transition) else Transition(transition)
+    return noise.require_recoverable()

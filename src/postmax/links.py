@@ -1,0 +1,87 @@
+"""Links: how the network's outputs z become s = log D.
+
+The paper writes `T = g_f(v)` or changes the variable to `T = r(D)`. Both are a choice of the map from logits to the
+posterior estimate, and any divergence can be used with any of them:
+
+| link     | D            | range  | in the paper |
+|----------|--------------|--------|--------------|
+| exp      | e^z          | (0, ∞) | f-GAN's g_f for GAN, SL and JS, and for KL up to the shift v = z + 1 |
+| softmax  | e^z / Σ e^z  | simplex| with KL this is cross-entropy |
+| softplus | log(1 + e^z) | (0, ∞) | the change of variable T = r(D) for KL |
+| sigmoid  | σ(z)         | (0, 1) | a posterior is never above one, so nothing is lost |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from postmax.registry import Registry, resolve
+
+__all__ = ["Link", "get", "names"]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A monotone map from logits to log D, with the classes in the last dimension.
+
+    Attributes:
+        name: What to call it.
+        log_ratio: The map z ↦ log D.
+        bounded: D is at most one: the link models a probability rather than a density ratio.
+        normalised: D sums to one over the classes.
+    """
+
+    name: str
+    log_ratio: Callable[[Tensor], Tensor]
+    bounded: bool = False
+    normalised: bool = False
+
+
+def _exp(z: Tensor) -> Tensor:
+    return z
+
+
+def _softmax(z: Tensor) -> Tensor:
+    return z.log_softmax(-1)
+
+
+def _softplus(z: Tensor) -> Tensor:
+    # Far on the left softplus underflows, but its logarithm is z − e^z/2 + 5e^(2z)/24 − …
+    left = z < -10
+    e = torch.where(left, z, -10.0).exp()
+    near = (-logsigmoid(-torch.where(left, 0.0, z))).log()
+    return torch.where(left, z - e * (0.5 - e * (5 / 24)), near)
+
+
+def _sigmoid(z: Tensor) -> Tensor:
+    return logsigmoid(z)
+
+
+_REGISTRY: Registry[Link] = Registry("link")
+for _link in (
+    Link("exp", _exp),
+    Link("softmax", _softmax, bounded=True, normalised=True),
+    Link("softplus", _softplus),
+    Link("sigmoid", _sigmoid, bounded=True),
+):
+    _REGISTRY.add(_link, _link.name)
+
+
+def get(name: str | Link) -> Link:
+    """The link called `name`.
+
+    Example:
+        >>> get("softmax").log_ratio(torch.zeros(2)).exp()
+        tensor([0.5000, 0.5000])
+    """
+    return resolve(name, Link, _REGISTRY.get)
+
+
+def names() -> tuple[str, ...]:
+    """The names `get` knows."""
+    return _REGISTRY.names()

@@ -1,0 +1,115 @@
+"""The f-PML loss as a Module."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from postmax.divergences import Divergence
+from postmax.functional.contract import check_options
+from postmax.functional.fpml import objective_loss
+from postmax.functional.objective import Objective
+from postmax.links import Link
+from postmax.transition import Transition
+from postmax.transition.matrix import Matrix
+
+
+class FPMLLoss(nn.Module):
+    """f-divergence posterior maximisation: a drop-in for `nn.CrossEntropyLoss` that can take label noise out.
+
+    For a label distribution q and scores T = f'(D) the loss of a row is `−Σ_i q_i T_i + c·Σ_i f*(T_i)`. Whatever the
+    divergence, its minimum is at c·D = P(label | x), so the logits carry a posterior: ask for it with `posterior` and
+    `predict`, never with a softmax of your own.
+
+    Shapes, targets, class weights, ignored rows, reductions and label smoothing are those of `nn.CrossEntropyLoss`, and
+    `FPMLLoss("kl", "softmax")` *is* cross-entropy. Beyond it: any integer dtype is a label, ignored rows may hold NaN,
+    half precision is computed in float32, and on the CPU NaN logits and labels out of range are reported, not returned.
+
+    Args:
+        divergence: A name of `postmax.divergences.names()`, a family member such as "sl:0.5", or a `Divergence`.
+        link: A name of `postmax.links.names()` or a `Link`; by default the divergence's own, but "sigmoid" for the
+            objective correction and "softmax" for the forward correction.
+        transition: The label noise, for the corrections.
+        correction: How the noise is removed, for any invertible matrix.
+            "objective" trains on row ỹ of P⁻¹ in place of the one-hot label, which is unbiased for every divergence;
+            "posterior" trains as if there were no noise and applies P⁻ᵀ in `posterior` and `predict`;
+            "forward" trains PᵀD against the noisy labels, so that D is the clean posterior.
+            Symmetric noise below (K−1)/K needs none.
+        passive_weight: The weight c of the penalty.
+        floor: The posterior below which the objective correction is stabilised; see `docs/objective-correction.md`. By
+            default 0.2/K for the objective correction and 0, none, otherwise.
+        weight: One weight for each class, as in `nn.CrossEntropyLoss`.
+        ignore_index: The label of rows to leave out.
+        reduction: "mean", "sum" or "none".
+        label_smoothing: The share of the label spread over all classes.
+
+    Example:
+        >>> import torch, postmax as pm
+        >>> noise = pm.Transition.binary(e0=0.1, e1=0.3)
+        >>> loss = pm.FPMLLoss("sl", transition=noise, correction="forward")
+        >>> logits = torch.tensor([[1.0, -1.0], [0.0, 0.5]], requires_grad=True)
+        >>> value = loss(logits, torch.tensor([0, 1]))
+        >>> value.backward()
+        >>> loss.predict(logits)
+        tensor([0, 1])
+    """
+
+    weight: Tensor | None
+
+    def __init__(
+        self,
+        divergence: str | Divergence = "gan",
+        link: str | Link | None = None,
+        *,
+        transition: Transition | Matrix | None = None,
+        correction: str | None = None,
+        passive_weight: float = 1.0,
+        floor: float | None = None,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
+        super().__init__()
+        check_options(reduction, label_smoothing, weight)
+        self.objective = Objective.build(divergence, link, transition, correction, passive_weight, floor)
+        self.register_buffer("weight", weight)
+        self.ignore_index = ignore_index
+        self.reduction = reduction
+        self.label_smoothing = label_smoothing
+
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        """The loss of `logits` (C), (N, C) or (N, C, d1, …, dk) for class indices or class probabilities."""
+        return objective_loss(
+            self.objective, logits, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing
+        )
+
+    def posterior(self, logits: Tensor, *, normalize: bool = True) -> Tensor:
+        """P(true class | x) for every class, in the shape of `logits`, float32 for half precision.
+
+        Args:
+            logits: What the network gives, (C), (N, C) or (N, C, d1, …, dk).
+            normalize: Return probabilities: c·D divided by its sum and, after the posterior correction, projected onto
+                the simplex. Without it the estimate itself, which sums to one as far as the network has learnt it.
+        """
+        return self.objective.posterior(logits, normalize=normalize)
+
+    def predict(self, logits: Tensor) -> Tensor:
+        """The most probable true class, with the class dimension removed."""
+        return self.objective.predict(logits)
+
+    def extra_repr(self) -> str:
+        """What the loss is made of, for `print`."""
+        o = self.objective
+        parts = [f"divergence={o.divergence.name!r}", f"link={o.link.name!r}"]
+        if o.correction is not None:
+            parts += [f"correction={o.correction!r}", f"transition={o.transition!r}"]
+        for name, value, default in (
+            ("passive_weight", o.passive_weight, 1.0),
+            ("floor", o.floor, 0.0),
+            ("ignore_index", self.ignore_index, -100),
+            ("reduction", self.reduction, "mean"),
+            ("label_smoothing", self.label_smoothing, 0.0),
+        ):
+            if value != default:
+                parts.append(f"{name}={value!r}")
+        return ", ".join(parts)

@@ -1,0 +1,277 @@
+"""The transition matrix of class-conditional label noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from postmax.errors import InputError
+from postmax.registry import unknown_name
+from postmax.transition.simplex import project_onto_simplex
+
+Matrix = Tensor | npt.NDArray[np.floating] | Sequence[Sequence[float]]
+
+# Class pairs of the literature's asymmetric noise: truck→automobile, bird→airplane, cat→dog, dog→cat, deer→horse.
+_CIFAR10_FLIPS = {9: 1, 2: 0, 3: 5, 5: 3, 4: 7}
+_ROW_SUM_TOLERANCE = 1e-6
+_SINGULAR = 1e12
+
+
+class Transition:
+    """P[i, j] = P(noisy label = j | true label = i), a validated row-stochastic matrix in float64.
+
+    Args:
+        matrix: K×K, rows summing to one to within 1e-6 (they are then normalised exactly), entries in [0, 1].
+
+    Raises:
+        InputError: If the matrix is not square with K ≥ 2, not finite, has negative entries or rows that do not sum
+            to one. The message names the row.
+
+    Example:
+        >>> noise = Transition([[0.7, 0.3], [0.1, 0.9]])
+        >>> noise
+        Transition(K=2, noise rate 20.0% under equal classes, condition number 1.8)
+        >>> noisy_posterior = torch.tensor([0.34, 0.66])
+        >>> noise.correct(noisy_posterior)
+        tensor([0.4000, 0.6000])
+    """
+
+    def __init__(self, matrix: Matrix | Transition) -> None:
+        if isinstance(matrix, Transition):
+            matrix = matrix.matrix
+        self.matrix: Tensor = _validated(matrix)
+
+    # ---- constructors ----
+
+    @classmethod
+    def identity(cls, num_classes: int) -> Transition:
+        """No noise."""
+        return cls(torch.eye(_class_count(num_classes), dtype=torch.float64))
+
+    @classmethod
+    def symmetric(cls, num_classes: int, eta: float) -> Transition:
+        """A share `eta` of the labels is wrong, every wrong class equally likely (the true class excluded)."""
+        k, eta = _class_count(num_classes), _rate("eta", eta)
+        matrix = torch.full((k, k), eta / (k - 1), dtype=torch.float64)
+        return cls(matrix.fill_diagonal_(1 - eta))
+
+    @classmethod
+    def uniform_off_diagonal(cls, e: Sequence[float] | Tensor) -> Transition:
+        """The paper's noise model: P[i, j] = e_j for all i ≠ j, so P = (1 − Σe)·I + 1·eᵀ."""
+        e = torch.as_tensor(e, dtype=torch.float64)
+        if e.ndim != 1:
+            raise InputError(f"uniform_off_diagonal needs one rate for each class, got shape {tuple(e.shape)}.")
+        k = _class_count(len(e))
+        for j, rate in enumerate(e.tolist()):
+            _rate(f"e[{j}]", rate)
+        diagonal = 1 - (e.sum() - e)
+        if (diagonal < 0).any():
+            i = int(diagonal.argmin())
+            raise InputError(
+                f"uniform_off_diagonal: the rates other than e[{i}] sum to {1 - diagonal[i].item():.4g} > 1, so class "
+                f"{i} would keep its label with a negative probability."
+            )
+        return cls(e.repeat(k, 1).diagonal_scatter(diagonal))
+
+    @classmethod
+    def binary(cls, e0: float, e1: float) -> Transition:
+        """Two classes in the paper's notation: e0 = P(noisy 0 | true 1), e1 = P(noisy 1 | true 0)."""
+        e0, e1 = _rate("e0", e0), _rate("e1", e1)
+        return cls([[1 - e1, e1], [e0, 1 - e0]])
+
+    @classmethod
+    def pair(cls, num_classes: int, eta: float) -> Transition:
+        """Every class i flips to i + 1 (the last one to 0) with probability `eta`."""
+        k = _class_count(num_classes)
+        return cls.flips(k, {i: (i + 1) % k for i in range(k)}, eta)
+
+    @classmethod
+    def flips(cls, num_classes: int, targets: dict[int, int], eta: float) -> Transition:
+        """Each class i in `targets` flips to `targets[i]` with probability `eta`; the others keep their labels."""
+        k, eta = _class_count(num_classes), _rate("eta", eta)
+        matrix = torch.eye(k, dtype=torch.float64)
+        for source, target in targets.items():
+            if not (0 <= source < k and 0 <= target < k) or source == target:
+                raise InputError(f"flips: {source}→{target} is not a flip between two of the {k} classes 0…{k - 1}.")
+            matrix[source, source], matrix[source, target] = 1 - eta, eta
+        return cls(matrix)
+
+    @classmethod
+    def asymmetric(cls, dataset: str, eta: float) -> Transition:
+        """The literature's asymmetric noise for `"cifar10"` and `"cifar100"`.
+
+        CIFAR-10: truck→automobile, bird→airplane, cat↔dog, deer→horse, each with probability `eta`, so that η/2 of all
+        labels are wrong. CIFAR-100: within blocks of five consecutive class indices each class flips to the next, which
+        is what every published number uses (the blocks are alphabetical, not the true superclasses).
+        """
+        known = {
+            "cifar10": (10, _CIFAR10_FLIPS),
+            "cifar100": (100, {i: i - 4 if i % 5 == 4 else i + 1 for i in range(100)}),
+        }
+        key = dataset.lower().replace("-", "")
+        if key not in known:
+            raise unknown_name("data set with asymmetric noise", dataset, known)
+        return cls.flips(*known[key], eta)
+
+    # ---- what it says ----
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return int(self.matrix.shape[0])
+
+    def noise_rate(self, prior: Sequence[float] | Tensor | None = None) -> float:
+        """The share of wrong labels when the true classes have frequencies `prior` (equal ones by default)."""
+        wrong = 1 - self.matrix.diagonal()
+        if prior is None:
+            return float(wrong.mean())
+        weights = torch.as_tensor(prior, dtype=torch.float64)
+        if weights.shape != wrong.shape or (weights < 0).any() or not weights.sum() > 0:
+            raise InputError(
+                f"the prior must hold {self.num_classes} non-negative frequencies, got shape {tuple(weights.shape)}"
+                f"{' with a negative or zero total' if weights.shape == wrong.shape else ''}."
+            )
+        return float((weights * wrong).sum() / weights.sum())
+
+    @cached_property
+    def uniform_rates(self) -> Tensor | None:
+        """The vector e if the noise is uniform off the diagonal (P[i, j] = e_j for i ≠ j), else None."""
+        k = self.num_classes
+        off_diagonal = self.matrix.masked_fill(torch.eye(k, dtype=torch.bool), 0.0)
+        e = off_diagonal.sum(0) / (k - 1)
+        spread = (off_diagonal - e * (1 - torch.eye(k, dtype=torch.float64))).abs().max()
+        return e if spread <= 1e-9 else None
+
+    @cached_property
+    def condition_number(self) -> float:
+        """The ratio of the largest to the smallest singular value: how much the inverse amplifies estimation error."""
+        return float(torch.linalg.cond(self.matrix))
+
+    @cached_property
+    def inverse(self) -> Tensor:
+        """P⁻¹ in float64; its rows sum to one and some of its entries are negative.
+
+        Raises:
+            InputError: If the matrix is singular: two classes are then indistinguishable after the noise.
+        """
+        if not self.condition_number < _SINGULAR:
+            raise InputError(
+                f"the transition matrix is singular (condition number {self.condition_number:.3g}): after this noise "
+                f"some classes cannot be told apart, so nothing can undo it.{self._why_singular()}"
+            )
+        inverse: Tensor = torch.linalg.inv(self.matrix)
+        return inverse
+
+    def _why_singular(self) -> str:
+        e = self.uniform_rates
+        return "" if e is None else f" The rates e sum to {float(e.sum()):.4g}; they must stay below one."
+
+    def require_recoverable(self) -> Transition:
+        """This matrix, if the paper's conditions for correcting it hold.
+
+        Raises:
+            InputError: If it is singular, or uniform off the diagonal with Σe ≥ 1 (two classes: e0 + e1 ≥ 1; symmetric:
+                η ≥ (K − 1)/K): a noisy label is then no better than, or worse than, a random one.
+        """
+        e = self.uniform_rates
+        if e is not None and float(e.sum()) >= 1 - 1e-9:
+            total, k = float(e.sum()), self.num_classes
+            if k == 2:
+                condition = f"e0 + e1 = {total:.4g}, which must stay below 1"
+            elif float(e.max() - e.min()) <= 1e-9:
+                condition = (
+                    f"symmetric noise η = {self.noise_rate():.4g}, which must stay below (K−1)/K = {1 - 1 / k:.4g}"
+                )
+            else:
+                condition = f"Σe = {total:.4g}, which must stay below 1"
+            raise InputError(
+                f"this noise cannot be corrected: {condition}. At that point a label says nothing about the true "
+                "class, and past it the order of the classes is reversed."
+            )
+        self.inverse  # noqa: B018  (raises if singular)
+        return self
+
+    # ---- what it does ----
+
+    def corrupt_posterior(self, posterior: Tensor) -> Tensor:
+        """The posterior of the noisy label, Pᵀp, from the posterior of the true one (classes last)."""
+        return posterior @ self._like(posterior, self.matrix)
+
+    def correct(self, posterior: Tensor, *, project: bool = True) -> Tensor:
+        """The posterior of the true label, P⁻ᵀp, from the posterior of the noisy one (classes last).
+
+        Args:
+            posterior: (…, K) probabilities of the noisy label.
+            project: Return the nearest probability vector. Estimates far from Pᵀ(simplex) otherwise leave the simplex;
+                the projection keeps the order of the classes.
+        """
+        corrected = posterior @ self._like(posterior, self.inverse)
+        return project_onto_simplex(corrected) if project else corrected
+
+    def _like(self, posterior: Tensor, matrix: Tensor) -> Tensor:
+        if not posterior.is_floating_point() or posterior.ndim == 0 or posterior.shape[-1] != self.num_classes:
+            raise InputError(
+                f"expected probabilities of shape (…, {self.num_classes}), got {posterior.dtype} of shape "
+                f"{tuple(posterior.shape)}."
+            )
+        return matrix.to(posterior)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Transition) and torch.equal(self.matrix, other.matrix)
+
+    def __hash__(self) -> int:
+        return hash(self.matrix.numpy().tobytes())
+
+    def __repr__(self) -> str:
+        return (
+            f"Transition(K={self.num_classes}, noise rate {self.noise_rate():.1%} under equal classes, "
+            f"condition number {self.condition_number:.2g})"
+        )
+
+
+def _validated(matrix: Matrix) -> Tensor:
+    try:
+        p = torch.as_tensor(matrix, dtype=torch.float64).detach().cpu().clone()
+    except (TypeError, ValueError) as error:
+        raise InputError(f"a transition matrix is a K×K table of probabilities; this is none: {error}.") from error
+    if p.ndim != 2 or p.shape[0] != p.shape[1]:
+        raise InputError(f"a transition matrix is square, K×K; got shape {tuple(p.shape)}.")
+    _class_count(p.shape[0])
+    if not torch.isfinite(p).all():
+        i, j = (~torch.isfinite(p)).nonzero()[0].tolist()
+        raise InputError(f"the transition matrix has {p[i, j].item()} at row {i}, column {j}.")
+    if (p < -_ROW_SUM_TOLERANCE).any():
+        i, j = (p < -_ROW_SUM_TOLERANCE).nonzero()[0].tolist()
+        raise InputError(
+            f"the transition matrix has the negative entry {p[i, j].item():.4g} at row {i}, column {j}. "
+            "Entries are probabilities."
+        )
+    excess = (p.sum(1) - 1).abs()
+    if (excess > _ROW_SUM_TOLERANCE).any():
+        i = int(excess.argmax())
+        columns_sum_to_one = bool(((p.sum(0) - 1).abs() <= _ROW_SUM_TOLERANCE).all())
+        hint = " Its columns do: pass the transpose." if columns_sum_to_one else ""
+        raise InputError(
+            f"row {i} of the transition matrix sums to {p[i].sum().item():.6g}, not to 1. Row i holds "
+            f"P(noisy label | true label = i).{hint}"
+        )
+    p = p.clamp_min(0)
+    return p / p.sum(1, keepdim=True)
+
+
+def _class_count(num_classes: int) -> int:
+    if num_classes < 2:
+        raise InputError(f"label noise needs at least two classes, got {num_classes}.")
+    return int(num_classes)
+
+
+def _rate(name: str, value: float) -> float:
+    if not (math.isfinite(value) and 0 <= value <= 1):
+        raise InputError(f"{name} is a probability and must lie in [0, 1], got {value}.")
+    return float(value)
