@@ -48,7 +48,7 @@ class Divergence:
 
         >>> import torch, postmax as pm
         >>> cubic = pm.divergences.Divergence(f=lambda u: u**3, name="cubic")
-        >>> loss = pm.FPMLLoss(cubic)
+        >>> loss = pm.FPMLLoss(cubic, link="exp")
         >>> loss(torch.zeros(1, 3), torch.tensor([0]))  # −3 + 3·2
         tensor(3.)
     """
@@ -58,9 +58,6 @@ class Divergence:
 
     domain: tuple[float, float] = (-math.inf, math.inf)
     """The open interval of scores t on which f* is smooth: the range of f' over u > 0."""
-
-    default_link: str = "exp"
-    """The link used when none is asked for."""
 
     def __init__(self, f: ElementwiseFunction, name: str) -> None:
         self.name = name
@@ -140,16 +137,17 @@ class Divergence:
     def _check_strictly_convex(self) -> None:
         grid = torch.linspace(-4, 4, 401, dtype=torch.float64)
         try:
+            shape = self.f(grid.exp()).shape
             slope = self.score_slope(grid)
         except Exception as error:
             raise InputError(
                 f"divergence {self.name!r}: f could not be evaluated and differentiated twice as an elementwise "
                 f"function of a tensor ({type(error).__name__}: {error})."
             ) from error
-        if slope.shape != grid.shape:
+        if shape != grid.shape:
             raise InputError(
-                f"divergence {self.name!r}: f must be elementwise; it turned shape {tuple(grid.shape)} "
-                f"into {tuple(slope.shape)}."
+                f"divergence {self.name!r}: f must be elementwise; it turned shape {tuple(grid.shape)} into "
+                f"{tuple(shape)}."
             )
         bad = ~(torch.isfinite(slope) & (slope > 1e-12))
         if bad.any():

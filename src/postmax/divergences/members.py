@@ -44,7 +44,6 @@ class KullbackLeibler(ClosedForm):
     """KL: f(u) = u log u. With the softmax link this is cross-entropy."""
 
     name = "kl"
-    default_link = "softmax"
 
     def f(self, u: Tensor) -> Tensor:
         return u * u.log()
@@ -144,10 +143,7 @@ class JensenShannon(GAN):
 
 
 class ShiftedLog(ClosedForm):
-    """Shifted log: f(u) = −log(u + k), k > 0; SL is k = 1. The score lies in (−1/k, 0), so the loss is bounded.
-
-    With r = s − log k the score is −σ(−r)/k and the penalty log k + log(1 + e^r) − σ(r).
-    """
+    """Shifted log: f(u) = −log(u + k), k > 0; SL is k = 1. The score lies in (−1/k, 0), so the loss is bounded."""
 
     def __init__(self, k: float = 1.0) -> None:
         if not (0 < k < INF):
@@ -156,39 +152,52 @@ class ShiftedLog(ClosedForm):
         self.name = "sl" if k == 1 else f"sl:{k:g}"
         self.domain = (-1 / self.k, 0.0)
 
-    def _shift(self, s: Tensor) -> Tensor:
-        return s if self.k == 1 else s - math.log(self.k)
+    def _share(self, s: Tensor) -> Tensor:
+        """u/(u + k)."""
+        if self.k == 1:
+            return s.sigmoid()
+        left, right = s.clamp_max(0).exp(), (-s.clamp_min(0)).exp()
+        return torch.where(s > 0, 1 / (1 + self.k * right), left / (self.k + left))
+
+    def _reciprocal(self, s: Tensor) -> Tensor:
+        """1/(u + k)."""
+        if self.k == 1:
+            return (-s).sigmoid()
+        left, right = s.clamp_max(0).exp(), (-s.clamp_min(0)).exp()
+        return torch.where(s > 0, right / (1 + self.k * right), 1 / (self.k + left))
 
     def f(self, u: Tensor) -> Tensor:
         return -(u + self.k).log()
 
     def score(self, s: Tensor) -> Tensor:
-        return -(-self._shift(s)).sigmoid() / self.k
+        return -self._reciprocal(s)
 
     def penalty(self, s: Tensor) -> Tensor:
-        return softplus_minus_sigmoid(self._shift(s)) + math.log(self.k)
+        if self.k == 1:
+            return softplus_minus_sigmoid(s)
+        log_k = math.log(self.k)
+        return softplus_minus_sigmoid(s - log_k) + log_k
 
     def score_slope(self, s: Tensor) -> Tensor:
-        r = self._shift(s)
-        return r.sigmoid() * (-r).sigmoid() / self.k
+        return self._share(s) * self._reciprocal(s)
 
     def penalty_slope(self, s: Tensor) -> Tensor:
-        return self._shift(s).sigmoid().square()
+        return self._share(s).square()
 
     def penalty_sum_and_slope(self, s: Tensor) -> tuple[Tensor, Tensor]:
-        total, sigmoid = softplus_sum_and_sigmoid(self._shift(s))
-        total = total.sub_(sigmoid.sum(-1))
-        return total if self.k == 1 else total + s.shape[-1] * math.log(self.k), sigmoid.square_()
+        if self.k != 1:
+            return super().penalty_sum_and_slope(s)
+        total, sigmoid = softplus_sum_and_sigmoid(s)
+        return total.sub_(sigmoid.sum(-1)), sigmoid.square_()
 
     def log_ratio(self, t: Tensor) -> Tensor:
-        a = -t * self.k
-        return (-a).log1p() - a.log() + math.log(self.k)
+        return (t * self.k).log1p() - (-t).log()
 
 
 class Alpha(ClosedForm):
     """α-divergence: f(u) = (u^α − 1 − α(u − 1)) / (α(α − 1)), with its limits at 0 and 1.
 
-    The score is (e^((α−1)s) − 1)/(α − 1) and the penalty (e^(αs) − 1)/α: α = 2, ½, −1 are half of Pearson, four times
+    The score is (e^((α−1)s) − 1)/(α − 1) and the penalty (e^(αs) − 1)/α: α = 2, ½, −1 are half of Pearson, twice
     squared Hellinger and half of Neyman; 1 and 0 are KL and reverse KL up to constants and a term linear in u.
     """
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus as torch_softplus
@@ -68,7 +70,7 @@ def softplus_minus_sigmoid(x: Tensor) -> Tensor:
 
 def log_mean_with_one(x: Tensor) -> Tensor:
     """log((1 + e^x)/2), exact around its zero at x = 0."""
-    return x.clamp_min(0) + ((-x.abs()).expm1() / 2).log1p()
+    return torch.where(x < 40, (x.clamp_max(40).expm1() / 2).log1p(), x - math.log(2))
 
 
 def scaled_expm1(x: Tensor, rate: float) -> Tensor:

@@ -29,7 +29,7 @@ class Tempered(Divergence):
         >>> tame = get("neyman").tempered(0.1)
         >>> s = torch.log(torch.tensor([1e-30, 0.1, 1.0]))
         >>> get("neyman").score_slope(s)
-        tensor([    inf, 200.0000,   2.0000])
+        tensor([     inf, 200.0000,   2.0000])
         >>> tame.score_slope(s)
         tensor([1.0000, 1.0000, 0.0100])
     """
@@ -40,7 +40,6 @@ class Tempered(Divergence):
         self.base = base
         self.floor = float(floor)
         self.name = f"{base.name}, tempered at {floor:g}"
-        self.default_link = base.default_link
         self._log_floor = math.log(floor)
         edge = torch.tensor([self._log_floor, 0.0], dtype=torch.float64)
         self._slope: float

@@ -6,6 +6,7 @@ a loss only has to say what one row costs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -36,6 +37,12 @@ def classes_last(logits: Tensor) -> Tensor:
 def class_dim(logits: Tensor) -> int:
     """Where the classes are: 0 for (C), 1 for everything else."""
     return 0 if logits.ndim == 1 else 1
+
+
+def autocast_enabled(tensor: Tensor) -> bool:
+    """Whether autocast is on for the tensor's device (not every device has one)."""
+    device = tensor.device.type
+    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
 
 
 def working_dtype(logits: Tensor) -> torch.dtype:
@@ -155,17 +162,34 @@ def check_target(logits: Tensor, target: Tensor, weight: Tensor | None, ignore_i
 
 
 def check_label_range(labels: Tensor, classes: int) -> None:
-    """Raise for labels outside 0 … C−1 where looking at the values costs nothing (eager mode on the CPU)."""
-    if torch.compiler.is_compiling() or labels.device.type != "cpu" or not labels.numel():
-        return
+    """Raise for labels outside 0 … C−1, where the values may be looked at."""
+    outside = (labels < 0) | (labels >= classes)
+    if _is_true(outside.any):
+        where = tuple(outside.nonzero()[0].tolist())
+        raise LabelError(
+            f"label {int(labels[where])} at position {where} is out of range: the logits have {classes} classes, so "
+            f"labels are 0 … {classes - 1} (or ignore_index)."
+        )
+
+
+def refuse_nan(rows: Tensor, losses: Tensor) -> None:
+    """Raise if NaN logits made a loss NaN, where the values may be looked at (infinite logits may do so too)."""
+    if _is_true(losses.sum().isnan if losses.ndim else losses.isnan):
+        bad = rows.isnan().any(-1)
+        if bad.any():
+            where = tuple(bad.nonzero()[0].tolist())
+            raise InputError(
+                f"{int(bad.sum())} of {bad.numel()} rows of logits hold NaN, the first at {where}. The network "
+                "diverged or its input holds NaN: lower the learning rate, clip gradients, or check the data."
+            )
+
+
+def _is_true(question: Callable[[], Tensor]) -> bool:
+    """The answer, if it can be had for free: eager, on the CPU and outside vmap. Otherwise no."""
+    if torch.compiler.is_compiling():
+        return False
     try:
-        outside = (labels < 0) | (labels >= classes)
-        if not bool(outside.any()):
-            return
-    except RuntimeError:  # under vmap the values are not ours to look at
-        return
-    where = tuple(outside.nonzero()[0].tolist())
-    raise LabelError(
-        f"label {int(labels[where])} at position {where} is out of range: the logits have {classes} classes, so labels "
-        f"are 0 … {classes - 1} (or ignore_index)."
-    )
+        answer = question()
+        return answer.device.type == "cpu" and bool(answer)
+    except RuntimeError:  # under vmap a value is many values
+        return False

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
 from postmax.divergences import Divergence
-from postmax.errors import InputError
-from postmax.functional.contract import Target, check_logits, check_options, classes_last, working_dtype
+from postmax.functional.contract import (
+    Target,
+    autocast_enabled,
+    check_logits,
+    check_options,
+    classes_last,
+    refuse_nan,
+    working_dtype,
+)
 from postmax.functional.kernels import HardRows, SoftRows, SoftRowsForwardAD
 from postmax.functional.objective import Objective
 from postmax.links import Link
@@ -55,7 +60,7 @@ def objective_loss(
 ) -> Tensor:
     """`fpml_loss` for an objective that has been built before."""
     classes = check_logits(logits, objective.num_classes)
-    if torch.is_autocast_enabled(logits.device.type):  # like cross-entropy, in full precision and returned so
+    if autocast_enabled(logits):  # like cross-entropy, in full precision and returned so
         with torch.autocast(logits.device.type, enabled=False):
             logits = logits.to(working_dtype(logits))
             return objective_loss(objective, logits, target, weight, ignore_index, reduction, label_smoothing)
@@ -81,8 +86,8 @@ def _all_rows(objective: Objective, rows: Tensor, target: Tensor, reduction: str
     if target.dtype != torch.int64 or target.shape != rows.shape[:-1] or not target.numel():
         return None
     loss = _hard_rows(objective, objective.log_ratio(rows), target, reduction)
-    if loss is not None and math.isnan((loss.sum() if loss.ndim else loss).item()):
-        _refuse_nan(rows)
+    if loss is not None:
+        refuse_nan(rows, loss)
     return loss
 
 
@@ -111,7 +116,8 @@ def _kept_rows(
 ) -> Tensor:
     """Every case: ignored rows, class weights, smoothing, label distributions, corrections, transforms."""
     read = Target.read(logits, target, weight, ignore_index)
-    s = objective.log_ratio(read.clear(rows))
+    rows = read.clear(rows)
+    s = objective.log_ratio(rows)
     losses = None
     if read.labels is not None and label_smoothing == 0 and objective.correction != "objective":
         losses = _hard_rows(objective, s, read.labels, "none")
@@ -125,15 +131,5 @@ def _kept_rows(
         losses = kernel.apply(  # type: ignore[no-untyped-call]
             s, q, objective.kernel, objective.passive_weight, objective.log_floor
         )
+    refuse_nan(rows, losses)
     return read.reduce(losses, weight, reduction)
-
-
-def _refuse_nan(rows: Tensor) -> None:
-    """Say which logits are NaN, if any are (a NaN loss may also come from infinite ones)."""
-    bad = rows.isnan().any(-1)
-    if bad.any():
-        where = tuple(bad.nonzero()[0].tolist())
-        raise InputError(
-            f"{int(bad.sum())} of {bad.numel()} rows of logits hold NaN, the first at {where}. The network diverged or "
-            "its input holds NaN: lower the learning rate, clip gradients, or check the data."
-        )

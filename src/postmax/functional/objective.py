@@ -12,7 +12,7 @@ from postmax import divergences, links
 from postmax.divergences import Divergence, KullbackLeibler
 from postmax.divergences.members import KullbackLeiblerOnSimplex
 from postmax.errors import InputError
-from postmax.functional.contract import check_logits, class_dim, classes_last, working_dtype
+from postmax.functional.contract import autocast_enabled, check_logits, class_dim, classes_last, working_dtype
 from postmax.links import Link
 from postmax.registry import unknown_name
 from postmax.transition import Transition
@@ -20,7 +20,7 @@ from postmax.transition.matrix import Matrix
 from postmax.transition.simplex import LogMixture
 
 CORRECTIONS = ("objective", "posterior", "forward")
-_FLOOR_OF_UNIFORM = 0.2
+_FLOOR_OF_UNIFORM = 0.4
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Objective:
         f = divergences.get(divergence)
         noise = _checked_noise(transition, correction)
         if link is None:
-            link = {"forward": "softmax", "objective": "sigmoid"}.get(correction or "", f.default_link)
+            link = "softmax" if correction == "forward" else links.DEFAULT
         resolved = links.get(link)
         if correction == "forward" and not resolved.normalised:
             raise InputError(
@@ -121,6 +121,9 @@ class Objective:
 
     def posterior(self, logits: Tensor, *, normalize: bool = True) -> Tensor:
         """P(true class | x) for every class, in the shape of `logits`; see `FPMLLoss.posterior`."""
+        if autocast_enabled(logits):
+            with torch.autocast(logits.device.type, enabled=False):
+                return self.posterior(logits, normalize=normalize)
         raw = self._raw_posterior(logits, normalize=normalize)
         if self.correction == "posterior" and self.transition is not None:
             raw = self.transition.correct(raw, project=normalize)
@@ -128,20 +131,18 @@ class Objective:
 
     def predict(self, logits: Tensor) -> Tensor:
         """The most probable true class; see `FPMLLoss.predict`."""
-        if self.correction == "posterior" and self.transition is not None:
-            raw = self._raw_posterior(logits, normalize=True)
-            return self.transition.correct(raw, project=False).argmax(-1)
+        if self.correction == "posterior":
+            return self.posterior(logits).argmax(class_dim(logits))  # the projection keeps the order
         check_logits(logits, self.num_classes)
         return logits.argmax(class_dim(logits))  # every link is increasing
 
     def _raw_posterior(self, logits: Tensor, *, normalize: bool) -> Tensor:
         """c·D with the classes last, before the posterior correction; divided by its sum if asked for."""
         check_logits(logits, self.num_classes)
-        with torch.autocast(logits.device.type, enabled=False):
-            log_d = self.link.log_ratio(classes_last(logits).to(working_dtype(logits)))
-            if normalize:
-                return log_d.softmax(-1)
-            return log_d.exp() * (1.0 if self.link.bounded else self.passive_weight)
+        log_d = self.link.log_ratio(classes_last(logits).to(working_dtype(logits)))
+        if normalize:
+            return log_d.softmax(-1)
+        return log_d.exp() * (1.0 if self.link.bounded else self.passive_weight)
 
 
 def _checked_noise(transition: Transition | Matrix | None, correction: str | None) -> Transition | None:

@@ -26,8 +26,8 @@ class FPMLLoss(nn.Module):
 
     Args:
         divergence: A name of `postmax.divergences.names()`, a family member such as "sl:0.5", or a `Divergence`.
-        link: A name of `postmax.links.names()` or a `Link`; by default the divergence's own, but "sigmoid" for the
-            objective correction and "softmax" for the forward correction.
+        link: A name of `postmax.links.names()` or a `Link`; by default "sigmoid", and "softmax" for the forward
+            correction, which needs it.
         transition: The label noise, for the corrections.
         correction: How the noise is removed, for any invertible matrix.
             "objective" trains on row ỹ of P⁻¹ in place of the one-hot label, which is unbiased for every divergence;
@@ -36,7 +36,7 @@ class FPMLLoss(nn.Module):
             Symmetric noise below (K−1)/K needs none.
         passive_weight: The weight c of the penalty.
         floor: The posterior below which the objective correction is stabilised; see `docs/objective-correction.md`. By
-            default 0.2/K for the objective correction and 0, none, otherwise.
+            default 0.4/K for the objective correction and 0, none, otherwise.
         weight: One weight for each class, as in `nn.CrossEntropyLoss`.
         ignore_index: The label of rows to leave out.
         reduction: "mean", "sum" or "none".
