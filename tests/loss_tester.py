@@ -41,10 +41,6 @@ def make_labels(logits):
     return torch.arange(first_class.numel()).reshape(first_class.shape) % CLASSES
 
 
-def make_probabilities(logits):
-    return make_logits(*logits.shape, seed=1).softmax(0 if logits.ndim == 1 else 1)
-
-
 def value_and_gradient(loss, logits, target):
     """The loss and its gradient in the logits, every row of an unreduced loss counting once."""
     logits = logits.detach().requires_grad_()
@@ -96,7 +92,8 @@ class LossTester:
         return losses if reduction == "none" else losses.sum() / (1.0 if reduction == "sum" else divisor)
 
     def plain_targets(self, logits):
-        return (make_labels(logits), make_probabilities(logits))[: 1 + self.soft_targets]
+        probabilities = make_logits(*logits.shape, seed=1).softmax(0 if logits.ndim == 1 else 1)
+        return (make_labels(logits), probabilities)[: 1 + self.soft_targets]
 
     def targets(self, logits):
         """Every kind of target the loss takes: indices with ignored rows and without, probabilities."""
@@ -104,7 +101,6 @@ class LossTester:
         return (torch.where(labels == 1, -100, labels), *self.plain_targets(logits))
 
     def options(self):
-        """Weights, smoothing and reductions in all combinations."""
         for weight, smoothing, reduction in product((None, WEIGHT), (0.0, 0.15)[: 1 + self.soft_targets], REDUCTIONS):
             yield {"weight": weight, "label_smoothing": smoothing, "reduction": reduction}
 
@@ -117,7 +113,7 @@ class LossTester:
             close(self.make(**options)(logits, labels), self.naive(logits, labels, **options))
 
     def check_first_derivatives(self):
-        logits = make_logits(2, CLASSES).requires_grad_()
+        logits = make_logits(1, CLASSES, 2).requires_grad_()
         everything = {"weight": WEIGHT, "label_smoothing": 0.15 * self.soft_targets}
         for target, options in product(self.targets(logits), [everything, *({"reduction": r} for r in REDUCTIONS)]):
             inputs = logits, target.requires_grad_(target.is_floating_point())
@@ -194,8 +190,8 @@ class LossTester:
 
     def check_nothing_to_average(self):
         ignored = [(make_logits(*shape), torch.full_like(make_labels(make_logits(*shape)), -100)) for shape in SHAPES]
-        shapes = (0, 3), (0, 3, 2), (2, 3, 0)
-        empty = [(z, y) for z in map(torch.zeros, shapes) for y in self.plain_targets(z)]
+        empty = [torch.zeros(shape) for shape in ((0, 3), (0, 3, 2), (2, 3, 0))]
+        empty = [(logits, target) for logits in empty for target in self.plain_targets(logits)]
         for (logits, target), options in product(ignored + empty, self.options()):
             value, gradient = value_and_gradient(self.make(**options), logits, target)
             if options["reduction"] == "mean":
@@ -205,23 +201,27 @@ class LossTester:
                 assert torch.equal(value, torch.zeros_like(rows if options["reduction"] == "none" else rows.sum()))
                 assert torch.equal(gradient, torch.zeros_like(logits))
 
-    def check_compiled(self, backend="aot_eager"):
-        for make_target, dynamic in ((make_labels, True), (make_probabilities, False))[: 1 + self.soft_targets]:
-            torch._dynamo.reset()
-            loss = self.make(weight=WEIGHT)
-            compiled = torch.compile(loss, fullgraph=True, dynamic=dynamic, backend=backend)
-            for logits in (make_logits(4, CLASSES), make_logits(7, CLASSES))[: 1 + dynamic]:
-                expected = value_and_gradient(loss, logits, make_target(logits))
-                close(value_and_gradient(compiled, logits, make_target(logits)), expected)
+    def check_compiled(self, backend="aot_eager", dynamic=False):
+        loss = self.make(weight=WEIGHT)
 
-    def check_per_sample_gradients(self, **options):
-        logits, loss = make_logits(5, CLASSES), self.make(**options)
-        for target in self.plain_targets(logits):
+        def mixup(logits, targets):
+            return 0.3 * loss(logits, targets[0]) + 0.7 * loss(logits, targets[-1])
+
+        torch._dynamo.reset()
+        compiled = torch.compile(mixup, fullgraph=True, dynamic=dynamic, backend=backend)
+        for logits in (make_logits(4, CLASSES), make_logits(7, CLASSES))[: 1 + dynamic]:
+            inputs = logits, self.plain_targets(logits)
+            close(value_and_gradient(compiled, *inputs), value_and_gradient(mixup, *inputs))
+
+    def check_compiled_for_any_batch_size(self):
+        self.check_compiled(dynamic=True)
+
+    def check_per_sample_gradients(self):
+        logits = make_logits(5, CLASSES)
+        for target, weight in product(self.plain_targets(logits), (None, WEIGHT)):
+            loss = self.make(weight=weight)
             one_by_one = [value_and_gradient(loss, z, y)[1] for z, y in zip(logits, target, strict=True)]
             close(torch.func.vmap(torch.func.grad(loss))(logits, target), torch.stack(one_by_one))
-
-    def check_weighted_per_sample_gradients(self):
-        self.check_per_sample_gradients(weight=WEIGHT)
 
     def check_jvp_jacobian_and_hessian(self):
         logits, direction, loss = make_logits(4, CLASSES), make_logits(4, CLASSES, seed=2), self.make()
@@ -250,8 +250,7 @@ class LossTester:
         logits = make_logits(4, CLASSES).requires_grad_()
         for target, reduction in product(self.targets(logits), REDUCTIONS):
             loss = self.make(reduction=reduction)
-            expected = value_and_gradient(loss, logits, target)[1]
-            value = 3 * loss(logits, target).sum()
+            value, expected = 3 * loss(logits, target).sum(), value_and_gradient(loss, logits, target)[1]
             passes = [torch.autograd.grad(value, logits, create_graph=i == 1, retain_graph=True)[0] for i in range(3)]
             passes += torch.autograd.grad(value + loss(logits, target).sum(), logits)
             close([gradient.detach() for gradient in passes], [n * expected for n in (3, 3, 3, 4)])

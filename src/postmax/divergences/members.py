@@ -149,19 +149,20 @@ class ShiftedLog(ClosedForm):
         if not (0 < k < INF):
             raise InputError(f"the shifted-log divergence −log(u + k) needs 0 < k < inf, got k = {k}.")
         self.k = float(k)
+        self._is_sl = k == 1
         self.name = "sl" if k == 1 else f"sl:{k:g}"
         self.domain = (-1 / self.k, 0.0)
 
     def _share(self, s: Tensor) -> Tensor:
         """u/(u + k)."""
-        if self.k == 1:
+        if self._is_sl:
             return s.sigmoid()
         left, right = s.clamp_max(0).exp(), (-s.clamp_min(0)).exp()
         return torch.where(s > 0, 1 / (1 + self.k * right), left / (self.k + left))
 
     def _reciprocal(self, s: Tensor) -> Tensor:
         """1/(u + k)."""
-        if self.k == 1:
+        if self._is_sl:
             return (-s).sigmoid()
         left, right = s.clamp_max(0).exp(), (-s.clamp_min(0)).exp()
         return torch.where(s > 0, right / (1 + self.k * right), 1 / (self.k + left))
@@ -173,7 +174,7 @@ class ShiftedLog(ClosedForm):
         return -self._reciprocal(s)
 
     def penalty(self, s: Tensor) -> Tensor:
-        if self.k == 1:
+        if self._is_sl:
             return softplus_minus_sigmoid(s)
         log_k = math.log(self.k)
         return softplus_minus_sigmoid(s - log_k) + log_k
@@ -185,7 +186,7 @@ class ShiftedLog(ClosedForm):
         return self._share(s).square()
 
     def penalty_sum_and_slope(self, s: Tensor) -> tuple[Tensor, Tensor]:
-        if self.k != 1:
+        if not self._is_sl:
             return super().penalty_sum_and_slope(s)
         total, sigmoid = softplus_sum_and_sigmoid(s)
         return total.sub_(sigmoid.sum(-1)), sigmoid.square_()

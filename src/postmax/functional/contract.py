@@ -23,7 +23,11 @@ def check_options(reduction: str, label_smoothing: float, weight: Tensor | None)
         raise InputError(f"reduction must be one of {', '.join(map(repr, REDUCTIONS))}, got {reduction!r}.")
     if not 0.0 <= label_smoothing <= 1.0:
         raise InputError(f"label_smoothing must be between 0.0 and 1.0, got {label_smoothing}.")
-    if weight is not None and (weight.ndim != 1 or not weight.is_floating_point()):
+    if weight is None:
+        return
+    if not isinstance(weight, Tensor):
+        raise InputError(f"weight must be a tensor with one float for each class, got {type(weight).__name__}.")
+    if weight.ndim != 1 or not weight.is_floating_point():
         raise InputError(
             f"weight must hold one float for each class, got {weight.dtype} of shape {tuple(weight.shape)}."
         )
@@ -129,8 +133,13 @@ class Target:
             return total / rows.numel() if rows.numel() else total * torch.nan
         if weight is None:
             return total / self.keep.sum()
-        assert self.labels is not None  # noqa: S101
-        return total / torch.where(self.keep, weight.to(rows)[self.labels], 0.0).sum()
+        return total / torch.where(self.keep, self.label_weight(weight.to(rows)), 0.0).sum()
+
+    def label_weight(self, weight: Tensor) -> Tensor:
+        """The weight (…) of each row's label."""
+        assert self.labels is not None  # noqa: S101  (probability targets have no single label)
+        index = self.labels.unsqueeze(-1)  # weight[labels] would do, but not for a single label under vmap
+        return weight.expand(*self.labels.shape, -1).gather(-1, index).squeeze(-1)
 
 
 def check_target(logits: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int) -> None:

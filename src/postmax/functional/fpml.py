@@ -122,14 +122,13 @@ def _kept_rows(
     if read.labels is not None and label_smoothing == 0 and objective.correction != "objective":
         losses = _hard_rows(objective, s, read.labels, "none")
         if losses is not None and weight is not None:
-            losses = losses * weight.to(s)[read.labels]
+            losses = losses * read.label_weight(weight.to(s))
     if losses is None:
         q = objective.label_weights(read.distribution(s, label_smoothing))
         if weight is not None:
             q = q * weight.to(s)
         kernel = SoftRows if torch.compiler.is_compiling() else SoftRowsForwardAD
-        losses = kernel.apply(  # type: ignore[no-untyped-call]
-            s, q, objective.kernel, objective.passive_weight, objective.log_floor
-        )
+        mass = objective.passive_weight * q.sum(-1)
+        losses = kernel.apply(s, q, mass, objective.kernel, objective.log_floor)  # type: ignore[no-untyped-call]
     refuse_nan(rows, losses)
     return read.reduce(losses, weight, reduction)

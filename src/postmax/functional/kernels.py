@@ -1,8 +1,8 @@
-"""The f-PML row loss `m·c·Σ_i F(s_i) − Σ_i q_i T(s_i)` with its gradient written out.
+"""The f-PML row loss `m·Σ_i F(s_i) − Σ_i q_i T(s_i)` with its gradient written out.
 
 Automatic differentiation of the composed formula is slower and, in float32 and below, loses exactly the small gradients
 that matter (the derivative of expm1 or of a sigmoid close to one is computed by subtraction). The gradient in s is
-`m·c·F'(s) − q·T'(s)`, and each divergence knows both slopes to full precision.
+`m·F'(s) − q·T'(s)`, and each divergence knows both slopes to full precision. The mass m of a row is c·Σq.
 """
 
 from __future__ import annotations
@@ -18,62 +18,67 @@ from postmax.divergences import Divergence
 
 def _weighted(q: Tensor, values: Tensor) -> Tensor:
     """q·values, with 0·∞ = 0: a class that is not the label may have an infinite score."""
-    return torch.where(q == 0, 0.0, q * values)
+    return q * torch.where((q == 0) & ~values.isfinite(), 0.0, values)
+
+
+def _floored(s: Tensor, q: Tensor, log_floor: float | None) -> Tensor:
+    """s, but not below the floor where the label weight is negative."""
+    return s if log_floor is None else torch.where(q < 0, s.clamp_min(log_floor), s)
 
 
 class SoftRows(Function):
-    """Row losses for label distributions q (…, C); m is the total mass of a row of q.
+    """Row losses `m·Σ_i F(s_i) − Σ_i q_i T(s_i)` for label weights q (…, C) and masses m (…).
 
-    Entries of q below zero (objective correction) stop counting where s is below `log_floor`.
+    With a `log_floor`, entries of q below zero (objective correction) stop counting where s is below it.
     """
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(s: Tensor, q: Tensor, divergence: Divergence, c: float, log_floor: float) -> Tensor:
+    def forward(s: Tensor, q: Tensor, m: Tensor, divergence: Divergence, log_floor: float | None) -> Tensor:
         """The row losses."""
-        floored = torch.where(q < 0, s.clamp_min(log_floor), s)
-        return c * q.sum(-1) * divergence.penalty_sum(s) - _weighted(q, divergence.score(floored)).sum(-1)
+        return m * divergence.penalty_sum(s) - _weighted(q, divergence.score(_floored(s, q, log_floor))).sum(-1)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Keep the two inputs; nothing else is stored."""
+        """Keep the inputs; nothing else is stored."""
         del output
-        s, q, ctx.divergence, ctx.c, ctx.log_floor = inputs
-        ctx.save_for_backward(s, q)
-        ctx.save_for_forward(s, q)
+        *tensors, ctx.divergence, ctx.log_floor = inputs
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
 
     @staticmethod
-    def slopes(ctx: Any) -> tuple[Tensor, Tensor]:
-        """The derivatives of the row losses with respect to s and to q."""
-        s, q = ctx.saved_tensors
-        counted = torch.where((q < 0) & (s < ctx.log_floor), 0.0, q)
-        by_s = ctx.c * q.sum(-1, keepdim=True) * ctx.divergence.penalty_slope(s)
-        by_s = by_s - _weighted(counted, ctx.divergence.score_slope(s))
-        floored = torch.where(q < 0, s.clamp_min(ctx.log_floor), s)
-        by_q = ctx.c * ctx.divergence.penalty_sum(s).unsqueeze(-1) - ctx.divergence.score(floored)
-        return by_s, by_q
+    def slopes(ctx: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """The derivatives of the row losses with respect to s, q and m."""
+        s, q, m = ctx.saved_tensors
+        counted = q if ctx.log_floor is None else torch.where((q < 0) & (s < ctx.log_floor), 0.0, q)
+        by_s = m.unsqueeze(-1) * ctx.divergence.penalty_slope(s) - _weighted(counted, ctx.divergence.score_slope(s))
+        by_q = -ctx.divergence.score(_floored(s, q, ctx.log_floor))
+        return by_s, by_q, ctx.divergence.penalty_sum(s)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """The slopes times the incoming gradient; differentiable again."""
-        by_s, by_q = SoftRows.slopes(ctx)
-        grad = grad.unsqueeze(-1)
-        return grad * by_s, grad * by_q if ctx.needs_input_grad[1] else None, None, None, None
+        by_s, by_q, by_m = SoftRows.slopes(ctx)
+        rows = grad.unsqueeze(-1)
+        if ctx.needs_input_grad[1]:
+            return rows * by_s, rows * by_q, grad * by_m, None, None
+        return rows * by_s, None, None, None, None
 
 
 class SoftRowsForwardAD(SoftRows):
     """`SoftRows` with a forward-mode rule, kept apart because `torch.compile` does not trace a custom one."""
 
     @staticmethod
-    def jvp(ctx: Any, s_tangent: Tensor | None, q_tangent: Tensor | None, *_: None) -> Tensor:
+    def jvp(ctx: Any, *tangents: Tensor | None) -> Tensor:
         """The slopes applied to the tangents."""
-        by_s, by_q = SoftRows.slopes(ctx)
-        tangent = torch.zeros_like(by_s[..., 0])
-        if s_tangent is not None:
-            tangent = tangent + (by_s * s_tangent).sum(-1)
-        if q_tangent is not None:
-            tangent = tangent + (by_q * q_tangent).sum(-1)
+        by_s, by_q, by_m = SoftRows.slopes(ctx)
+        along_s, along_q, along_m, *_ = tangents
+        tangent = torch.zeros_like(by_m)
+        if along_s is not None:
+            tangent = tangent + (by_s * along_s).sum(-1)
+        if along_q is not None and along_m is not None:
+            tangent = tangent + (by_q * along_q).sum(-1) + by_m * along_m
         return tangent
 
 

@@ -44,6 +44,7 @@ class Objective:
     floor: float = 0.0
     _kernel: Divergence = field(init=False, repr=False, compare=False)
     _mixture: LogMixture | None = field(init=False, repr=False, compare=False, default=None)
+    _label_matrix: Tensor | None = field(init=False, repr=False, compare=False, default=None)
 
     @classmethod
     def build(
@@ -85,6 +86,11 @@ class Objective:
         object.__setattr__(self, "_kernel", kernel)
         if self.correction == "forward" and self.transition is not None:
             object.__setattr__(self, "_mixture", LogMixture(self.transition.matrix))
+        if self.correction == "objective" and self.transition is not None:
+            inverse = self.transition.inverse
+            # Stabilised, no row pulls harder than an ordinary label does; a factor moves no minimum.
+            scale = inverse.abs().sum(1).max() if self.floor > 0 else 1.0
+            object.__setattr__(self, "_label_matrix", inverse / scale)
 
     @property
     def num_classes(self) -> int | None:
@@ -97,9 +103,9 @@ class Objective:
         return self._kernel
 
     @property
-    def log_floor(self) -> float:
-        """The floor in terms of s = log D."""
-        return math.log(self.floor / self.passive_weight) if self.floor > 0 else -math.inf
+    def log_floor(self) -> float | None:
+        """The floor in terms of s = log D, if there is one."""
+        return math.log(self.floor / self.passive_weight) if self.floor > 0 else None
 
     def log_ratio(self, rows: Tensor) -> Tensor:
         """S = log D of the *training* labels, for logits with the classes last.
@@ -114,10 +120,8 @@ class Objective:
         return s
 
     def label_weights(self, q: Tensor) -> Tensor:
-        """The label distribution the loss is trained on: q, or q·P⁻¹ for the objective correction."""
-        if self.correction == "objective" and self.transition is not None:
-            return q @ self.transition.inverse.to(q)
-        return q
+        """The label weights the loss is trained on: q, or q·P⁻¹ (up to a factor) for the objective correction."""
+        return q if self._label_matrix is None else q @ self._label_matrix.to(q)
 
     def posterior(self, logits: Tensor, *, normalize: bool = True) -> Tensor:
         """P(true class | x) for every class, in the shape of `logits`; see `FPMLLoss.posterior`."""

@@ -30,7 +30,7 @@ class FPMLLoss(nn.Module):
             correction, which needs it.
         transition: The label noise, for the corrections.
         correction: How the noise is removed, for any invertible matrix.
-            "objective" trains on row ỹ of P⁻¹ in place of the one-hot label, which is unbiased for every divergence;
+            "objective" trains on row ỹ of P⁻¹ in place of the one-hot label, unbiased (up to a factor unless floor=0);
             "posterior" trains as if there were no noise and applies P⁻ᵀ in `posterior` and `predict`;
             "forward" trains PᵀD against the noisy labels, so that D is the clean posterior.
             Symmetric noise below (K−1)/K needs none.
