@@ -6,7 +6,7 @@ a loss only has to say what one row costs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
 
 import torch
@@ -173,7 +173,7 @@ def check_target(logits: Tensor, target: Tensor, weight: Tensor | None, ignore_i
 def check_label_range(labels: Tensor, classes: int) -> None:
     """Raise for labels outside 0 … C−1, where the values may be looked at."""
     outside = (labels < 0) | (labels >= classes)
-    if _is_true(outside.any):
+    if _look(outside.any()):
         where = tuple(outside.nonzero()[0].tolist())
         raise LabelError(
             f"label {int(labels[where])} at position {where} is out of range: the logits have {classes} classes, so "
@@ -183,7 +183,8 @@ def check_label_range(labels: Tensor, classes: int) -> None:
 
 def refuse_nan(rows: Tensor, losses: Tensor) -> None:
     """Raise if NaN logits made a loss NaN, where the values may be looked at (infinite logits may do so too)."""
-    if _is_true(losses.sum().isnan if losses.ndim else losses.isnan):
+    value = _look(losses.sum() if losses.ndim else losses)
+    if value is not None and math.isnan(value):
         bad = rows.isnan().any(-1)
         if bad.any():
             where = tuple(bad.nonzero()[0].tolist())
@@ -193,12 +194,11 @@ def refuse_nan(rows: Tensor, losses: Tensor) -> None:
             )
 
 
-def _is_true(question: Callable[[], Tensor]) -> bool:
-    """The answer, if it can be had for free: eager, on the CPU and outside vmap. Otherwise no."""
-    if torch.compiler.is_compiling():
-        return False
+def _look(scalar: Tensor) -> float | None:
+    """The value, if it can be had for free: eager, on the CPU and outside vmap."""
+    if torch.compiler.is_compiling() or scalar.device.type != "cpu":
+        return None
     try:
-        answer = question()
-        return answer.device.type == "cpu" and bool(answer)
+        return float(scalar.item())
     except RuntimeError:  # under vmap a value is many values
-        return False
+        return None
