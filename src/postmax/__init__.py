@@ -4,9 +4,10 @@ Importing this package loads torch and numpy, nothing else.
 """
 
 from postmax import divergences, functional, links, losses
+from postmax.errors import InputError
 from postmax.losses import FPMLLoss
 from postmax.transition import Transition
 
 __version__ = "0.1.0"
 
-__all__ = ["FPMLLoss", "Transition", "__version__", "divergences", "functional", "links", "losses"]
+__all__ = ["FPMLLoss", "InputError", "Transition", "__version__", "divergences", "functional", "links", "losses"]

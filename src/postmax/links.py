@@ -35,13 +35,13 @@ class Link:
     Attributes:
         name: What to call it.
         log_ratio: The map z ↦ log D.
-        bounded: D is at most one: the link models a probability rather than a density ratio.
+        gives_probabilities: The link models the posterior c·D, which is at most one, rather than D.
         normalised: D sums to one over the classes.
     """
 
     name: str
     log_ratio: Callable[[Tensor], Tensor]
-    bounded: bool = False
+    gives_probabilities: bool = False
     normalised: bool = False
 
 
@@ -68,9 +68,9 @@ def _sigmoid(z: Tensor) -> Tensor:
 _REGISTRY: Registry[Link] = Registry("link")
 for _link in (
     Link("exp", _exp),
-    Link("softmax", _softmax, bounded=True, normalised=True),
+    Link("softmax", _softmax, gives_probabilities=True, normalised=True),
     Link("softplus", _softplus),
-    Link("sigmoid", _sigmoid, bounded=True),
+    Link("sigmoid", _sigmoid, gives_probabilities=True),
 ):
     _REGISTRY.add(_link, _link.name)
 

@@ -72,10 +72,16 @@ def test_slopes_are_the_derivatives(d):
 
 @everyone
 def test_scores_fill_the_domain(d):
-    low, high = d.domain
+    """Increasing from one end of the domain to the other: reached to 1e-6 where finite, growing on where not."""
     t = d.score(torch.linspace(-15, 15, 61, dtype=torch.float64))
-    assert ((t >= low) & (t <= high)).all()
     assert (t.diff() >= 0).all()
+    for end, s in zip(d.domain, (-80.0, 80.0), strict=True):
+        halfway, reached = d.score(torch.tensor([s / 2, s], dtype=torch.float64)).tolist()
+        if math.isfinite(end):
+            assert reached == pytest.approx(end, abs=1e-6)
+        else:
+            assert reached / halfway > 1.5
+            assert math.copysign(1, end) == math.copysign(1, reached)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
@@ -114,6 +120,29 @@ def test_own_divergence_matches_the_closed_form():
     for quantity in ("score", "penalty", "score_slope", "penalty_slope"):
         assert_close(getattr(mine, quantity)(S), getattr(kl, quantity)(S), rtol=1e-9, atol=1e-12)
     assert_close(mine.conjugate(torch.tensor([0.5], dtype=torch.float64)), torch.tensor([-0.5]).double().exp())
+
+
+def cubic(u):
+    return u**3
+
+
+def test_own_divergence_pickles_with_a_function_that_does():
+    mine = pickle.loads(pickle.dumps(divergences.Divergence(f=cubic, name="cubic", domain=(0.0, math.inf))))
+    assert_close(mine.score(S), 3 * U**2)
+    assert mine.domain == (0.0, math.inf)
+
+
+@pytest.mark.parametrize("f", [lambda u: u * u.log(), cubic, lambda u: -u.log(), lambda u: -(u + 1).log()])
+@pytest.mark.parametrize("link", ["softmax", "sigmoid"])
+def test_own_divergence_survives_any_logits(f, link):
+    loss = pm.FPMLLoss(divergences.Divergence(f=f, name="mine"), link, reduction="none")
+    rows = [[100.0, 0.0, 0.0], [-100.0, 3.0, 0.0], [-1e4, 1e4, 0.0], [1e4, -1e4, -200.0]]
+    for dtype in (torch.float32, torch.bfloat16, torch.float64):
+        z = torch.tensor(rows, dtype=dtype, requires_grad=True)
+        value = loss(z, torch.zeros(4, dtype=torch.int64))
+        (gradient,) = torch.autograd.grad(value.sum(), z)
+        assert value.isfinite().all()
+        assert gradient.isfinite().all()
 
 
 def test_own_divergence_trains_compiles_and_maps():

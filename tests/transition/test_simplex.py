@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 import postmax as pm
 from postmax.transition import project_onto_simplex
-from postmax.transition.simplex import LogMixture
+from postmax.transition.mixture import LogMixture
 
 MATRICES = {
     "identity": pm.Transition.identity(5),
@@ -71,6 +71,15 @@ def test_log_mixture_gradients_are_right_and_finite(name):
     extreme = torch.tensor(ROWS, requires_grad=True)
     mix(extreme.log_softmax(-1)).sum().backward()
     assert extreme.grad.isfinite().all()
+
+
+def test_a_large_matrix_with_scattered_zeros_is_multiplied():
+    """One zero a column must not cost the memory of all the others; K = 1000 as estimated matrices have it."""
+    matrix = pm.Transition.symmetric(1000, 0.5).matrix.clone()
+    matrix[torch.arange(1000), torch.arange(1000).roll(1)] = 0
+    matrix = pm.Transition(matrix / matrix.sum(1, keepdim=True)).matrix
+    log_p = torch.randn(8, 1000, dtype=torch.float64).log_softmax(-1)
+    assert_close(LogMixture(matrix)(log_p), (log_p.exp() @ matrix).log())
 
 
 def test_forward_correction_with_identity_is_no_correction():

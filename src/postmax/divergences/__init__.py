@@ -1,6 +1,7 @@
 """f-divergences by name, by family, or from a function of your own.
 
 Example:
+    >>> import torch
     >>> from postmax import divergences
     >>> divergences.names()
     ('kl', 'gan', 'sl', 'js', 'rkl', 'pearson', 'neyman', 'hellinger', 'jeffreys', 'lecam', 'alpha')
@@ -19,12 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch as torch
-
 from postmax.divergences.base import Divergence
+from postmax.divergences.families import Alpha, ShiftedLog
 from postmax.divergences.members import (
     GAN,
-    Alpha,
     Jeffreys,
     JensenShannon,
     KullbackLeibler,
@@ -32,7 +31,6 @@ from postmax.divergences.members import (
     Neyman,
     Pearson,
     ReverseKL,
-    ShiftedLog,
     SquaredHellinger,
 )
 from postmax.divergences.tempered import Tempered

@@ -12,7 +12,7 @@ from postmax.errors import InputError
 
 
 class Tempered(Divergence):
-    """`base` for u ≥ floor, KL of the same slope below, scaled to slopes of at most one on [floor, 1].
+    """`base` for u ≥ floor, KL of the same slope below, scaled so that neither the floor nor u = 1 is steeper than one.
 
     Reverse KL, Neyman, Jeffreys and squared Hellinger have score slopes u·f''(u) that explode as u → 0: one confident
     mistake then outweighs the rest of the data. KL is the divergence whose slope is constant, so carrying on with KL

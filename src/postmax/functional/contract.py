@@ -105,15 +105,15 @@ class Target:
         """`rows` (…, C) with zeros where ignored, so that a NaN there reaches neither the value nor the gradient."""
         return rows if self.keep is None else torch.where(self.keep.unsqueeze(-1), rows, 0.0)
 
-    def distribution(self, like: Tensor, label_smoothing: float) -> Tensor:
-        """The label distribution (…, C) of every row."""
+    def distribution(self, like: Tensor, label_smoothing: float, background: Tensor) -> Tensor:
+        """The label distribution (…, C) of every row, smoothed towards `background` (C)."""
         if self.probabilities is not None:
             q = self.probabilities
         else:
             assert self.labels is not None  # noqa: S101  (one of the two is always there)
             q = torch.zeros_like(like).scatter(-1, self.labels.unsqueeze(-1), 1.0)
         if label_smoothing > 0:
-            q = q * (1 - label_smoothing) + label_smoothing / like.shape[-1]
+            q = q * (1 - label_smoothing) + label_smoothing * background
         return q
 
     def reduce(self, rows: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
@@ -173,7 +173,7 @@ def check_target(logits: Tensor, target: Tensor, weight: Tensor | None, ignore_i
 def check_label_range(labels: Tensor, classes: int) -> None:
     """Raise for labels outside 0 … C−1, where the values may be looked at."""
     outside = (labels < 0) | (labels >= classes)
-    if _look(outside.any()):
+    if look(outside.any()):
         where = tuple(outside.nonzero()[0].tolist())
         raise LabelError(
             f"label {int(labels[where])} at position {where} is out of range: the logits have {classes} classes, so "
@@ -183,7 +183,7 @@ def check_label_range(labels: Tensor, classes: int) -> None:
 
 def refuse_nan(rows: Tensor, losses: Tensor) -> None:
     """Raise if NaN logits made a loss NaN, where the values may be looked at (infinite logits may do so too)."""
-    value = _look(losses.sum() if losses.ndim else losses)
+    value = look(losses.sum() if losses.ndim else losses)
     if value is not None and math.isnan(value):
         bad = rows.isnan().any(-1)
         if bad.any():
@@ -194,7 +194,7 @@ def refuse_nan(rows: Tensor, losses: Tensor) -> None:
             )
 
 
-def _look(scalar: Tensor) -> float | None:
+def look(scalar: Tensor) -> float | None:
     """The value, if it can be had for free: eager, on the CPU and outside vmap."""
     if torch.compiler.is_compiling() or scalar.device.type != "cpu":
         return None

@@ -12,6 +12,7 @@ from postmax.functional.contract import (
     check_logits,
     check_options,
     classes_last,
+    look,
     refuse_nan,
     working_dtype,
 )
@@ -39,6 +40,8 @@ def fpml_loss(
 ) -> Tensor:
     """The f-PML loss `−Σ_i q_i T_i + c·Σ_i f*(T_i)` of logits and targets. See `postmax.FPMLLoss`.
 
+    In a training loop use the Module: it inverts and checks the transition matrix once, this function at every call.
+
     Example:
         >>> logits, labels = torch.tensor([[2.0, -1.0, 0.5]]), torch.tensor([0])
         >>> fpml_loss(logits, labels, "kl", "softmax") == torch.nn.functional.cross_entropy(logits, labels)
@@ -46,6 +49,7 @@ def fpml_loss(
     """
     check_options(reduction, label_smoothing, weight)
     objective = Objective.build(divergence, link, transition, correction, passive_weight, floor)
+    objective.check_weight(weight)
     return objective_loss(objective, logits, target, weight, ignore_index, reduction, label_smoothing)
 
 
@@ -76,14 +80,13 @@ def objective_loss(
 
 
 def _all_rows(objective: Objective, rows: Tensor, target: Tensor, reduction: str) -> Tensor | None:
-    """The common case in the fewest operations: eager on the CPU, class indices, no row ignored. None if it is not.
-
-    Nothing is looked at beforehand: gather refuses labels that are no classes, ignored ones among them, and the caller
-    then takes the careful way.
-    """
-    if torch.compiler.is_compiling() or rows.device.type != "cpu" or not isinstance(target, Tensor):
+    """The common case in the fewest operations: eager on the CPU, class indices, no row ignored. None if it is not."""
+    if getattr(target, "dtype", None) != torch.int64:
         return None
-    if target.dtype != torch.int64 or target.shape != rows.shape[:-1] or not target.numel():
+    if target.shape != rows.shape[:-1] or not target.numel():
+        return None
+    lowest, highest = (look(label) for label in target.aminmax())
+    if lowest is None or highest is None or lowest < 0 or highest >= rows.shape[-1]:
         return None
     loss = _hard_rows(objective, objective.log_ratio(rows), target, reduction)
     if loss is not None:
@@ -92,15 +95,17 @@ def _all_rows(objective: Objective, rows: Tensor, target: Tensor, reduction: str
 
 
 def _hard_rows(objective: Objective, s: Tensor, labels: Tensor, reduction: str) -> Tensor | None:
-    """`HardRows`, or None where it cannot run: under torch.compile, torch.func, forward-mode AD, or with bad labels."""
+    """`HardRows`, or None where it cannot run: under torch.compile, torch.func and forward-mode AD."""
     if torch.compiler.is_compiling():
         return None
     try:
         loss: Tensor = HardRows.apply(  # type: ignore[no-untyped-call]
             s, labels, objective.kernel, objective.passive_weight, reduction
         )
-    except (RuntimeError, IndexError):
-        return None
+    except RuntimeError as error:  # torch offers no public way to ask beforehand
+        if "setup_context" in str(error) or "forward mode AD" in str(error):
+            return None
+        raise
     return loss
 
 
@@ -124,7 +129,7 @@ def _kept_rows(
         if losses is not None and weight is not None:
             losses = losses * read.label_weight(weight.to(s))
     if losses is None:
-        q = objective.label_weights(read.distribution(s, label_smoothing))
+        q = objective.label_weights(read.distribution(s, label_smoothing, objective.background(s)))
         if weight is not None:
             q = q * weight.to(s)
         kernel = SoftRows if torch.compiler.is_compiling() else SoftRowsForwardAD

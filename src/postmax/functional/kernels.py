@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from postmax.divergences import Divergence
+from postmax.divergences import Divergence, KullbackLeibler
 
 
 def _weighted(q: Tensor, values: Tensor) -> Tensor:
@@ -48,22 +48,28 @@ class SoftRows(Function):
         ctx.save_for_forward(*tensors)
 
     @staticmethod
-    def slopes(ctx: Any) -> tuple[Tensor, Tensor, Tensor]:
-        """The derivatives of the row losses with respect to s, q and m."""
+    def by_s(ctx: Any) -> Tensor:
+        """The derivative of the row losses with respect to s."""
         s, q, m = ctx.saved_tensors
         counted = q if ctx.log_floor is None else torch.where((q < 0) & (s < ctx.log_floor), 0.0, q)
-        by_s = m.unsqueeze(-1) * ctx.divergence.penalty_slope(s) - _weighted(counted, ctx.divergence.score_slope(s))
-        by_q = -ctx.divergence.score(_floored(s, q, ctx.log_floor))
-        return by_s, by_q, ctx.divergence.penalty_sum(s)
+        penalty: Tensor = m.unsqueeze(-1) * ctx.divergence.penalty_slope(s)
+        return penalty - _weighted(counted, ctx.divergence.score_slope(s))
+
+    @staticmethod
+    def by_q_and_m(ctx: Any) -> tuple[Tensor, Tensor]:
+        """The derivatives of the row losses with respect to q and m."""
+        s, q, _ = ctx.saved_tensors
+        return -ctx.divergence.score(_floored(s, q, ctx.log_floor)), ctx.divergence.penalty_sum(s)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """The slopes times the incoming gradient; differentiable again."""
-        by_s, by_q, by_m = SoftRows.slopes(ctx)
+        """The derivatives times the incoming gradient; differentiable again."""
         rows = grad.unsqueeze(-1)
-        if ctx.needs_input_grad[1]:
-            return rows * by_s, rows * by_q, grad * by_m, None, None
-        return rows * by_s, None, None, None, None
+        by_s = rows * SoftRows.by_s(ctx) if ctx.needs_input_grad[0] else None
+        if not ctx.needs_input_grad[1]:
+            return by_s, None, None, None, None
+        by_q, by_m = SoftRows.by_q_and_m(ctx)
+        return by_s, rows * by_q, grad * by_m, None, None
 
 
 class SoftRowsForwardAD(SoftRows):
@@ -71,13 +77,13 @@ class SoftRowsForwardAD(SoftRows):
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Tensor | None) -> Tensor:
-        """The slopes applied to the tangents."""
-        by_s, by_q, by_m = SoftRows.slopes(ctx)
+        """The derivatives applied to the tangents."""
         along_s, along_q, along_m, *_ = tangents
-        tangent = torch.zeros_like(by_m)
+        tangent = torch.zeros_like(ctx.saved_tensors[2])
         if along_s is not None:
-            tangent = tangent + (by_s * along_s).sum(-1)
+            tangent = tangent + (SoftRows.by_s(ctx) * along_s).sum(-1)
         if along_q is not None and along_m is not None:
+            by_q, by_m = SoftRows.by_q_and_m(ctx)
             tangent = tangent + (by_q * along_q).sum(-1) + by_m * along_m
         return tangent
 
@@ -123,3 +129,31 @@ class HardRows(Function):
             return gradient.mul_(grad), None, None, None, None
         except RuntimeError:  # many incoming gradients at once, batched by vmap
             return gradient * grad, None, None, None, None
+
+
+class CrossEntropyKernel(KullbackLeibler):
+    """KL where D sums to one: the penalty is then constant and cancels the constant of the score.
+
+    What is left of the loss is −Σ q·s, cross-entropy to the last digit (summing D only to subtract one would cost the
+    digits of a confident prediction). The kernels take it as a divergence, which by itself it is not.
+    """
+
+    def score(self, s: Tensor) -> Tensor:
+        """The logarithm."""
+        return s
+
+    def penalty(self, s: Tensor) -> Tensor:
+        """Nothing."""
+        return torch.zeros_like(s)
+
+    def penalty_slope(self, s: Tensor) -> Tensor:
+        """Nothing."""
+        return torch.zeros_like(s)
+
+    def penalty_sum(self, s: Tensor) -> Tensor:
+        """Nothing."""
+        return s.new_zeros(s.shape[:-1])
+
+    def penalty_sum_and_slope(self, s: Tensor) -> tuple[Tensor, Tensor]:
+        """Nothing, twice."""
+        return self.penalty_sum(s), self.penalty_slope(s)

@@ -10,14 +10,15 @@ from torch import Tensor
 
 from postmax import divergences, links
 from postmax.divergences import Divergence, KullbackLeibler
-from postmax.divergences.members import KullbackLeiblerOnSimplex
 from postmax.errors import InputError
 from postmax.functional.contract import autocast_enabled, check_logits, class_dim, classes_last, working_dtype
+from postmax.functional.kernels import CrossEntropyKernel
 from postmax.links import Link
 from postmax.registry import unknown_name
 from postmax.transition import Transition
+from postmax.transition.constant import Constant
 from postmax.transition.matrix import Matrix
-from postmax.transition.simplex import LogMixture
+from postmax.transition.mixture import LogMixture
 
 CORRECTIONS = ("objective", "posterior", "forward")
 _FLOOR_OF_UNIFORM = 0.4
@@ -44,7 +45,8 @@ class Objective:
     floor: float = 0.0
     _kernel: Divergence = field(init=False, repr=False, compare=False)
     _mixture: LogMixture | None = field(init=False, repr=False, compare=False, default=None)
-    _label_matrix: Tensor | None = field(init=False, repr=False, compare=False, default=None)
+    _label_matrix: Constant | None = field(init=False, repr=False, compare=False, default=None)
+    _background: Constant | None = field(init=False, repr=False, compare=False, default=None)
 
     @classmethod
     def build(
@@ -80,7 +82,7 @@ class Objective:
     def __post_init__(self) -> None:
         kernel = self.divergence
         if isinstance(kernel, KullbackLeibler):  # its slope is constant: there is nothing to temper
-            kernel = KullbackLeiblerOnSimplex() if self.link.normalised else kernel
+            kernel = CrossEntropyKernel() if self.link.normalised else kernel
         elif self.floor > 0:
             kernel = kernel.tempered(self.floor / self.passive_weight)
         object.__setattr__(self, "_kernel", kernel)
@@ -90,7 +92,17 @@ class Objective:
             inverse = self.transition.inverse
             # Stabilised, no row pulls harder than an ordinary label does; a factor moves no minimum.
             scale = inverse.abs().sum(1).max() if self.floor > 0 else 1.0
-            object.__setattr__(self, "_label_matrix", inverse / scale)
+            object.__setattr__(self, "_label_matrix", Constant(inverse / scale))
+        if self.transition is not None:
+            object.__setattr__(self, "_background", Constant(self.transition.matrix.mean(0)))
+
+    def check_weight(self, weight: Tensor | None) -> None:
+        """Refuse class weights where they would count noisy labels and so spoil the corrected posterior."""
+        if weight is not None and self.correction in ("posterior", "forward"):
+            raise InputError(
+                f"class weights cannot be combined with the {self.correction} correction: they would weigh the noisy "
+                'labels, and the posterior of the true ones would be wrong. correction="objective" weighs true classes.'
+            )
 
     @property
     def num_classes(self) -> int | None:
@@ -115,13 +127,22 @@ class Objective:
         s = self.link.log_ratio(rows)
         if self._mixture is not None:
             s = self._mixture(s)
-        if self.link.bounded and self.passive_weight != 1:
+        if self.link.gives_probabilities and self.passive_weight != 1:
             s = s - math.log(self.passive_weight)
         return s
 
     def label_weights(self, q: Tensor) -> Tensor:
         """The label weights the loss is trained on: q, or q·P⁻¹ (up to a factor) for the objective correction."""
-        return q if self._label_matrix is None else q @ self._label_matrix.to(q)
+        return q if self._label_matrix is None else q @ self._label_matrix.like(q)
+
+    def background(self, like: Tensor) -> Tensor:
+        """What label smoothing smooths towards: the labels one would see if the true classes were uniform.
+
+        Once the noise has been taken out this is uniform again, as it is without noise.
+        """
+        if self._background is not None:
+            return self._background.like(like)
+        return like.new_full((like.shape[-1],), 1 / like.shape[-1])
 
     def posterior(self, logits: Tensor, *, normalize: bool = True) -> Tensor:
         """P(true class | x) for every class, in the shape of `logits`; see `FPMLLoss.posterior`."""
@@ -146,7 +167,7 @@ class Objective:
         log_d = self.link.log_ratio(classes_last(logits).to(working_dtype(logits)))
         if normalize:
             return log_d.softmax(-1)
-        return log_d.exp() * (1.0 if self.link.bounded else self.passive_weight)
+        return log_d.exp() * (1.0 if self.link.gives_probabilities else self.passive_weight)
 
 
 def _checked_noise(transition: Transition | Matrix | None, correction: str | None) -> Transition | None:

@@ -23,6 +23,7 @@ class FPMLLoss(nn.Module):
     Shapes, targets, class weights, ignored rows, reductions and label smoothing are those of `nn.CrossEntropyLoss`, and
     `FPMLLoss("kl", "softmax")` *is* cross-entropy. Beyond it: any integer dtype is a label, ignored rows may hold NaN,
     half precision is computed in float32, and on the CPU NaN logits and labels out of range are reported, not returned.
+    One class alone is refused.
 
     Args:
         divergence: A name of `postmax.divergences.names()`, a family member such as "sl:0.5", or a `Divergence`.
@@ -35,12 +36,15 @@ class FPMLLoss(nn.Module):
             "forward" trains PᵀD against the noisy labels, so that D is the clean posterior.
             Symmetric noise below (K−1)/K needs none.
         passive_weight: The weight c of the penalty.
-        floor: The posterior below which the objective correction is stabilised; see `docs/objective-correction.md`. By
-            default 0.4/K for the objective correction and 0, none, otherwise.
-        weight: One weight for each class, as in `nn.CrossEntropyLoss`.
+        floor: The posterior below which slopes are bounded and, for the objective correction, negative label weights
+            stop counting; see `docs/objective-correction.md`. By default 0.4/K for the objective correction, whose
+            posteriors are then reliable above the floor only, and 0, none, otherwise. It also sets the scale of the
+            loss.
+        weight: One weight for each class, as in `nn.CrossEntropyLoss`; for the objective correction one for each true
+            class. The posterior and forward corrections refuse it.
         ignore_index: The label of rows to leave out.
         reduction: "mean", "sum" or "none".
-        label_smoothing: The share of the label spread over all classes.
+        label_smoothing: The share of the label spread over all classes (over all true ones, with a correction).
 
     Example:
         >>> import torch, postmax as pm
@@ -72,6 +76,7 @@ class FPMLLoss(nn.Module):
         super().__init__()
         check_options(reduction, label_smoothing, weight)
         self.objective = Objective.build(divergence, link, transition, correction, passive_weight, floor)
+        self.objective.check_weight(weight)
         self.register_buffer("weight", weight)
         self.ignore_index = ignore_index
         self.reduction = reduction

@@ -1,0 +1,65 @@
+"""Corrections together with label smoothing and class weights: what the fitted posterior then means."""
+
+import pytest
+import torch
+from finite_problem import joint_minimiser, minimiser
+from torch.testing import assert_close
+
+import postmax as pm
+
+NOISE = pm.Transition.binary(0.1, 0.3)
+CLEAN = torch.tensor([0.7, 0.3], dtype=torch.float64)
+NOISY = NOISE.corrupt_posterior(CLEAN)
+
+
+def fitted(loss):
+    """The posterior after minimising the exact expectation over hard noisy labels."""
+
+    def expected(z):
+        return sum(NOISY[label] * loss(z, torch.tensor(label)) for label in range(2))
+
+    solve = joint_minimiser if loss.objective.link.normalised else minimiser
+    return loss.posterior(solve(expected, (2,)))
+
+
+@pytest.mark.parametrize("correction", ["objective", "posterior", "forward"])
+@pytest.mark.parametrize("name", ["kl", "gan", "neyman"])
+def test_label_smoothing_smooths_the_true_classes(name, correction):
+    loss = pm.FPMLLoss(name, transition=NOISE, correction=correction, label_smoothing=0.2)
+    assert_close(fitted(loss), 0.8 * CLEAN + 0.2 / 2, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["kl", "gan", "neyman"])
+def test_class_weights_count_true_classes_under_the_objective_correction(name):
+    weight = torch.tensor([1.0, 4.0], dtype=torch.float64)
+    loss = pm.FPMLLoss(name, transition=NOISE, correction="objective", floor=0, weight=weight, reduction="sum")
+    assert_close(fitted(loss), weight * CLEAN / (weight * CLEAN).sum(), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("correction", ["posterior", "forward"])
+def test_class_weights_are_refused_where_they_would_count_noisy_labels(correction):
+    with pytest.raises(pm.InputError, match="class weights cannot be combined"):
+        pm.FPMLLoss("gan", transition=NOISE, correction=correction, weight=torch.ones(2))
+    with pytest.raises(pm.InputError, match="objective"):
+        pm.functional.fpml_loss(
+            torch.zeros(1, 2), torch.tensor([0]), transition=NOISE, correction=correction, weight=torch.ones(2)
+        )
+
+
+def test_errors_inside_a_divergence_are_not_swallowed():
+    class Broken(pm.divergences.GAN):
+        def penalty_sum_and_slope(self, s):
+            raise RuntimeError("my bug")
+
+    logits = torch.zeros(2, 3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="my bug"):
+        pm.FPMLLoss(Broken())(logits, torch.tensor([0, 1]))
+    with pytest.raises(RuntimeError, match="my bug"):
+        pm.FPMLLoss(Broken())(logits, torch.tensor([0, -100]))
+
+
+def test_matrices_are_copied_once_for_each_dtype():
+    loss = pm.FPMLLoss("gan", transition=NOISE, correction="objective")
+    z = torch.zeros(1, 2)
+    assert loss.objective.background(z) is loss.objective.background(z)
+    assert loss.objective.background(z.double()).dtype == torch.float64
