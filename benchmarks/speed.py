@@ -74,6 +74,7 @@ def contenders() -> dict[str, Loss]:
     losses: dict[str, Loss] = {"cross-entropy": F.cross_entropy}
     for name in ("kl", "gan", "sl"):
         losses[f"{name} FPMLLoss"] = pm.FPMLLoss(name, "exp")
+        losses[f"{name} FPMLLoss, sigmoid link"] = pm.FPMLLoss(name)
         losses[f"{name} obvious"] = obvious(name)
         losses[f"{name} two batches"] = two_batches(name)
     return losses

@@ -1,7 +1,7 @@
 """The theory on a problem small enough to see: three points, three classes, noisy labels, every divergence.
 
-For each divergence the network is a free table of logits, trained on the exact noisy label distribution until it stops
-moving. Whatever f is, it ends at the same place, and the corrections take the noise back out.
+For each divergence the network is a free table of logits, trained on the exact expectation over noisy labels until it
+stops moving. Whatever f is, it ends at the same place, and the corrections take the noise back out.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import postmax as pm
 CLEAN = torch.tensor([[0.52, 0.38, 0.10], [0.10, 0.48, 0.42], [0.30, 0.34, 0.36]], dtype=torch.float64)
 NOISE = pm.Transition.uniform_off_diagonal([0.05, 0.15, 0.30])
 NOISY = NOISE.corrupt_posterior(CLEAN)
+FLOOR = 0.05  # below every posterior here, so the stabilised objective correction is exact
 
 
 def train(loss: pm.FPMLLoss) -> Tensor:
@@ -23,7 +24,8 @@ def train(loss: pm.FPMLLoss) -> Tensor:
 
     def closure() -> Tensor:
         optimiser.zero_grad()
-        value: Tensor = loss(logits, NOISY)
+        per_label = [loss(logits, torch.full((len(CLEAN),), label)) for label in range(CLEAN.shape[1])]
+        value: Tensor = (NOISY * torch.stack(per_label, 1)).sum()
         value.backward()  # type: ignore[no-untyped-call]
         return value
 
@@ -52,7 +54,11 @@ def main() -> None:
     worst = 0.0
     names = (*(n for n in pm.divergences.names() if n != "alpha"), "alpha:1.5", "sl:2")
     for name in names:
-        losses = [pm.FPMLLoss(name)] + [pm.FPMLLoss(name, transition=NOISE, correction=c) for c in corrections]
+        losses = [pm.FPMLLoss(name, reduction="none")]
+        losses += [
+            pm.FPMLLoss(name, transition=NOISE, correction=c, floor=FLOOR if c == "objective" else 0, reduction="none")
+            for c in corrections
+        ]
         posteriors = [loss.posterior(train(loss)) for loss in losses]
         for x in range(len(CLEAN)):
             print(f"{name if x == 0 else '':>11} {x}  " + " ".join(f"{show(p[x]):<16}" for p in (*posteriors, CLEAN)))

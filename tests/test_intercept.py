@@ -53,7 +53,7 @@ def test_constant_fit_on_noisy_labels_recovers_clean_frequencies(name, correctio
 
 @pytest.mark.parametrize("name", DIVERGENCES)
 def test_floor_moves_only_the_frequencies_below_it(name):
-    """The stabilised objective is minimal at max(p, floor): exact wherever the posterior is above the floor."""
+    """Exact wherever the posterior is above the floor; at the floor where the positive weights alone reach it."""
     floor = 0.15
     loss = pm.FPMLLoss(name, transition=NOISE, correction="objective", floor=floor)
     z = fit_constant(loss, labels_with(FREQUENCIES @ NOISE.matrix))

@@ -77,7 +77,7 @@ COMPUTING = {
     "check_large_batch",
 }
 
-# Score and penalty of the label both overflow, and the loss is NaN where it should be ∞. A floor prevents it.
+# Score and penalty of the label both overflow, and the loss is NaN where it should be ∞; see docs/accuracy.md.
 NAN_FOR_INFINITY = {
     "check_extreme_logits": {("pearson", "exp"), ("neyman", "exp"), ("neyman", "sigmoid")},
     "check_small_gradients_of_confident_mistakes": {("neyman", "exp"), ("neyman", "sigmoid")},
