@@ -164,3 +164,25 @@ def test_options_are_refused_at_construction_and_by_the_function(options, words)
 def test_weight_must_be_a_tensor():
     with refused("weight"):
         pm.FPMLLoss("gan", weight=[1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("logits", [[[1.0, 2.0]], None, LOGITS.numpy()], ids=type)
+def test_posterior_and_predict_want_tensors(logits):
+    for method in (pm.FPMLLoss().posterior, pm.FPMLLoss().predict):
+        with refused("logits must be a tensor"):
+            method(logits)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"label_smoothing": "a"}, "label_smoothing must be a number"),
+        ({"passive_weight": "1"}, "passive_weight must be a number"),
+        ({"floor": "a"}, "floor must be a number"),
+        ({"ignore_index": 1.5}, "ignore_index must be an integer"),
+        ({"divergence": torch.ones(3)}, "weight="),
+    ],
+)
+def test_options_of_the_wrong_type(options, words):
+    with refused(words):
+        pm.FPMLLoss(**options)

@@ -156,10 +156,14 @@ class Divergence:
             )
         bad = ~(torch.isfinite(slope) & (slope > 1e-12))
         if bad.any():
-            u = grid[bad][0].exp().item()
+            u, value = grid[bad][0].exp().item(), slope[bad][0].item()
+            if not math.isfinite(value):
+                raise InputError(
+                    f"divergence {self.name!r}: u·f''(u) = {value} at u = {u:.3g}; f must be finite there."
+                )
             raise InputError(
-                f"divergence {self.name!r}: f must be strictly convex, but u·f''(u) = {slope[bad][0].item():.3g} at "
-                f"u = {u:.3g}. Without strict convexity f' has no inverse and the posterior is not identified."
+                f"divergence {self.name!r}: f must be strictly convex, but u·f''(u) = {value:.3g} at u = {u:.3g}. "
+                "Without strict convexity f' has no inverse and the posterior is not identified."
             )
 
     def __repr__(self) -> str:

@@ -17,8 +17,18 @@ from postmax.errors import InputError, LabelError
 REDUCTIONS = ("none", "mean", "sum")
 
 
-def check_options(reduction: str, label_smoothing: float, weight: Tensor | None) -> None:
+def check_numbers(**numbers: float) -> None:
+    """Refuse options that are no numbers, by their names."""
+    for name, value in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InputError(f"{name} must be a number, got {value!r}.")
+
+
+def check_options(reduction: str, label_smoothing: float, weight: Tensor | None, ignore_index: int) -> None:
     """Refuse what can be known to be wrong before any data is seen."""
+    check_numbers(label_smoothing=label_smoothing)
+    if isinstance(ignore_index, bool) or not isinstance(ignore_index, int):
+        raise InputError(f"ignore_index must be an integer, got {ignore_index!r}.")
     if reduction not in REDUCTIONS:
         raise InputError(f"reduction must be one of {', '.join(map(repr, REDUCTIONS))}, got {reduction!r}.")
     if not 0.0 <= label_smoothing <= 1.0:

@@ -47,7 +47,7 @@ def fpml_loss(
         >>> fpml_loss(logits, labels, "kl", "softmax") == torch.nn.functional.cross_entropy(logits, labels)
         tensor(True)
     """
-    check_options(reduction, label_smoothing, weight)
+    check_options(reduction, label_smoothing, weight, ignore_index)
     objective = Objective.build(divergence, link, transition, correction, passive_weight, floor)
     objective.check_weight(weight)
     return objective_loss(objective, logits, target, weight, ignore_index, reduction, label_smoothing)

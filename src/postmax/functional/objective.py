@@ -11,7 +11,14 @@ from torch import Tensor
 from postmax import divergences, links
 from postmax.divergences import Divergence, KullbackLeibler
 from postmax.errors import InputError
-from postmax.functional.contract import autocast_enabled, check_logits, class_dim, classes_last, working_dtype
+from postmax.functional.contract import (
+    autocast_enabled,
+    check_logits,
+    check_numbers,
+    class_dim,
+    classes_last,
+    working_dtype,
+)
 from postmax.functional.kernels import CrossEntropyKernel
 from postmax.links import Link
 from postmax.registry import unknown_name
@@ -59,6 +66,9 @@ class Objective:
         floor: float | None = None,
     ) -> Objective:
         """Resolve names and defaults, and refuse what cannot work."""
+        if isinstance(divergence, Tensor):
+            raise InputError("the first argument is the divergence; pass class weights by name, as weight=….")
+        check_numbers(passive_weight=passive_weight, floor=0.0 if floor is None else floor)
         f = divergences.get(divergence)
         noise = _checked_noise(transition, correction)
         if link is None:
@@ -146,6 +156,7 @@ class Objective:
 
     def posterior(self, logits: Tensor, *, normalize: bool = True) -> Tensor:
         """P(true class | x) for every class, in the shape of `logits`; see `FPMLLoss.posterior`."""
+        check_logits(logits, self.num_classes)
         if autocast_enabled(logits):
             with torch.autocast(logits.device.type, enabled=False):
                 return self.posterior(logits, normalize=normalize)
@@ -163,7 +174,6 @@ class Objective:
 
     def _raw_posterior(self, logits: Tensor, *, normalize: bool) -> Tensor:
         """c·D with the classes last, before the posterior correction; divided by its sum if asked for."""
-        check_logits(logits, self.num_classes)
         log_d = self.link.log_ratio(classes_last(logits).to(working_dtype(logits)))
         if normalize:
             return log_d.softmax(-1)

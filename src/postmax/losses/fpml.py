@@ -74,7 +74,7 @@ class FPMLLoss(nn.Module):
         label_smoothing: float = 0.0,
     ) -> None:
         super().__init__()
-        check_options(reduction, label_smoothing, weight)
+        check_options(reduction, label_smoothing, weight, ignore_index)
         self.objective = Objective.build(divergence, link, transition, correction, passive_weight, floor)
         self.objective.check_weight(weight)
         self.register_buffer("weight", weight)
@@ -89,7 +89,10 @@ class FPMLLoss(nn.Module):
         )
 
     def posterior(self, logits: Tensor, *, normalize: bool = True) -> Tensor:
-        """P(true class | x) for every class, in the shape of `logits`, float32 for half precision.
+        """P(class | x) for every class, in the shape of `logits`, float32 for half precision.
+
+        The class is the true one with a correction. Without one it is the label as it was given: under symmetric noise
+        the most probable class is still the right one, but its probability is that of the noisy label.
 
         Args:
             logits: What the network gives, (C), (N, C) or (N, C, d1, …, dk).
@@ -99,7 +102,7 @@ class FPMLLoss(nn.Module):
         return self.objective.posterior(logits, normalize=normalize)
 
     def predict(self, logits: Tensor) -> Tensor:
-        """The most probable true class, with the class dimension removed."""
+        """The most probable class, with the class dimension removed."""
         return self.objective.predict(logits)
 
     def extra_repr(self) -> str:
