@@ -186,3 +186,10 @@ def test_posterior_and_predict_want_tensors(logits):
 def test_options_of_the_wrong_type(options, words):
     with refused(words):
         pm.FPMLLoss(**options)
+
+
+def test_compiled_loss_notices_labels_out_of_range():
+    torch._dynamo.reset()
+    loss = torch.compile(pm.FPMLLoss(), fullgraph=True, backend="aot_eager")
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        loss(torch.zeros(2, 3), torch.tensor([0, 7]))

@@ -107,8 +107,7 @@ class Target:
             return cls(None, classes_last(target).to(working_dtype(logits)), None)
         labels = target.long()
         keep = labels != ignore_index
-        labels = torch.where(keep, labels, 0)
-        check_label_range(labels, logits.shape[class_dim(logits)])
+        labels = check_label_range(torch.where(keep, labels, 0), logits.shape[class_dim(logits)])
         return cls(labels, None, keep)
 
     def clear(self, rows: Tensor) -> Tensor:
@@ -180,8 +179,14 @@ def check_target(logits: Tensor, target: Tensor, weight: Tensor | None, ignore_i
         )
 
 
-def check_label_range(labels: Tensor, classes: int) -> None:
-    """Raise for labels outside 0 … C−1, where the values may be looked at."""
+def check_label_range(labels: Tensor, classes: int) -> Tensor:
+    """The labels, after raising for any outside 0 … C−1, where the values may be looked at.
+
+    A compiled graph cannot look; there the labels take a detour through gather, which checks its indices as it runs.
+    """
+    if torch.compiler.is_compiling():
+        known = torch.arange(classes, device=labels.device)
+        return known.gather(0, labels.reshape(-1)).reshape(labels.shape)
     outside = (labels < 0) | (labels >= classes)
     if look(outside.any()):
         where = tuple(outside.nonzero()[0].tolist())
@@ -189,6 +194,7 @@ def check_label_range(labels: Tensor, classes: int) -> None:
             f"label {int(labels[where])} at position {where} is out of range: the logits have {classes} classes, so "
             f"labels are 0 … {classes - 1} (or ignore_index)."
         )
+    return labels
 
 
 def refuse_nan(rows: Tensor, losses: Tensor) -> None:
