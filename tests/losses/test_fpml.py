@@ -143,13 +143,14 @@ def test_corrections_differentiate_compile_and_map(name, correction):
     torch.testing.assert_close(per_row / 3, gradient[[0, 1, 3]])
 
 
+# Where P has zeros PᵀD may be e^−20000: the forward correction is finite for scores that grow no faster than log D.
+FINITE = [*product(["objective"], pm.divergences.names()), *product(["forward"], ["kl", "gan", "sl", "js", "lecam"])]
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
-@pytest.mark.parametrize("name", pm.divergences.names())
-@pytest.mark.parametrize("correction", ["objective", "forward"])
+@pytest.mark.parametrize(("correction", "name"), FINITE)
 def test_corrections_stay_finite_for_extreme_logits(name, correction, dtype):
-    """Tempered and bounded below, the objective correction has no infinities left; nor has a mixture of classes."""
-    if correction == "forward" and name in {"rkl", "neyman", "hellinger", "jeffreys", "alpha"}:
-        pytest.skip("PᵀD is as small as e^−20000 where P has zeros, and 1/D is then infinite in truth")
+    """Tempered and bounded below, the objective correction has no infinities left."""
     logits = EXTREME.to(dtype).requires_grad_()
     for label in range(3):
         value = corrected(name, correction, reduction="none")(logits, torch.full((len(EXTREME),), label))
