@@ -54,11 +54,11 @@ def _softmax(z: Tensor) -> Tensor:
 
 
 def _softplus(z: Tensor) -> Tensor:
-    # Far on the left softplus underflows, but its logarithm is z − e^z/2 + 5e^(2z)/24 − …
+    # Far on the left softplus underflows, but its logarithm is z − e^z/2 + 5e^(2z)/24 − e^(3z)/8 + …
     left = z < -10
     e = torch.where(left, z, -10.0).exp()
     near = (-logsigmoid(-torch.where(left, 0.0, z))).log()
-    return torch.where(left, z - e * (0.5 - e * (5 / 24)), near)
+    return torch.where(left, z - e * (1 / 2 - e * (5 / 24 - e / 8)), near)
 
 
 def _sigmoid(z: Tensor) -> Tensor:

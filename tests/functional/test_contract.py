@@ -10,7 +10,7 @@ LOGITS, LABELS = torch.zeros(2, 3), torch.tensor([0, 2])
 NOISE = [[0.8, 0.1, 0.1], [0.0, 0.9, 0.1], [0.1, 0.2, 0.7]]
 
 
-def refused(*words, error=InputError):
+def raises_with(*words, error=InputError):
     """The block raises `error`, and its message holds the words in this order."""
     return pytest.raises(error, match=".*".join(map(str, words)))
 
@@ -27,7 +27,7 @@ def refused(*words, error=InputError):
     ],
 )
 def test_logits_are_checked(logits, words):
-    with refused(*words):
+    with raises_with(*words):
         pm.FPMLLoss("gan")(logits, LABELS)
 
 
@@ -47,17 +47,17 @@ def test_logits_are_checked(logits, words):
 )
 def test_targets_of_the_wrong_kind_or_shape(target):
     expected = [r"integers\) of shape \(2,\)", r"floating point\) of shape \(2, 3\)", f"got {target.dtype} of shape"]
-    with refused(*expected):
+    with raises_with(*expected):
         pm.FPMLLoss("gan")(LOGITS, target)
 
 
 def test_targets_for_images_leave_the_class_dimension_out():
-    with refused(r"shape \(2, 4, 5\)", r"probabilities .* of shape \(2, 3, 4, 5\)", r"\(2, 5, 4\)"):
+    with raises_with(r"shape \(2, 4, 5\)", r"probabilities .* of shape \(2, 3, 4, 5\)", r"\(2, 5, 4\)"):
         pm.FPMLLoss("gan")(torch.zeros(2, 3, 4, 5), torch.zeros(2, 5, 4, dtype=torch.int64))
 
 
 def test_target_must_be_a_tensor():
-    with refused("target must be a tensor", "list"):
+    with raises_with("target must be a tensor", "list"):
         pm.FPMLLoss("gan")(LOGITS, [0, 2])
 
 
@@ -65,7 +65,7 @@ def test_target_must_be_a_tensor():
 @pytest.mark.parametrize("options", [{}, {"weight": torch.ones(3)}, {"label_smoothing": 0.1}, {"ignore_index": 1}])
 def test_labels_out_of_range(label, options):
     labels = torch.tensor([[0, 1], [label, 2]])
-    with refused(f"label {label}", r"\(1, 0\)", "3 classes", error=LabelError) as caught:
+    with raises_with(f"label {label}", r"\(1, 0\)", "3 classes", error=LabelError) as caught:
         pm.FPMLLoss("gan", **options)(torch.zeros(2, 3, 2), labels)
     assert isinstance(caught.value, IndexError)
     assert isinstance(caught.value, ValueError)
@@ -80,7 +80,7 @@ def test_ignore_index_is_no_label_out_of_range():
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_nan_logits(divergence, reduction):
     logits = torch.tensor([[0.0, 1.0, 2.0], [0.0, torch.nan, 2.0]])
-    with refused("1 of 2 rows of logits hold NaN", r"\(1,\)", "learning rate"):
+    with raises_with("1 of 2 rows of logits hold NaN", r"\(1,\)", "learning rate"):
         pm.FPMLLoss(divergence, reduction=reduction)(logits, LABELS)
 
 
@@ -98,7 +98,7 @@ def test_nan_logits(divergence, reduction):
 )
 def test_nan_logits_are_reported_whatever_the_options(target, options):
     logits = torch.tensor([[0.0, 1.0, 2.0], [0.0, torch.nan, 2.0]])
-    with refused("rows of logits hold NaN"):
+    with raises_with("rows of logits hold NaN"):
         pm.FPMLLoss("gan", **options)(logits, target)
 
 
@@ -111,18 +111,18 @@ def test_infinite_logits_are_no_nan_logits():
 @pytest.mark.parametrize("weight", [torch.ones(2), torch.ones(4)])
 def test_weight_of_the_wrong_length(weight):
     for target in (LABELS, torch.eye(3)[:2]):
-        with refused("weight", "3 classes", rf"\({len(weight)},\)"):
+        with raises_with("weight", "3 classes", rf"\({len(weight)},\)"):
             pm.FPMLLoss("gan", weight=weight)(LOGITS, target)
 
 
 def test_probabilities_leave_nothing_to_ignore():
-    with refused("ignore_index = 1", "not supported", "probabilities"):
+    with raises_with("ignore_index = 1", "not supported", "probabilities"):
         pm.FPMLLoss("gan", ignore_index=1)(LOGITS, torch.eye(3)[:2])
 
 
 @pytest.mark.parametrize("correction", ["objective", "forward", "posterior"])
 def test_transition_of_the_wrong_size(correction):
-    with refused(r"\(2, 4\)", "4 classes", "transition matrix has 3"):
+    with raises_with(r"\(2, 4\)", "4 classes", "transition matrix has 3"):
         pm.FPMLLoss("kl", transition=NOISE, correction=correction)(torch.zeros(2, 4), LABELS)
 
 
@@ -155,21 +155,21 @@ def test_transition_of_the_wrong_size(correction):
     ids=lambda value: ",".join(f"{k}={v}" for k, v in value.items())[:50] if isinstance(value, dict) else "",
 )
 def test_options_are_refused_at_construction_and_by_the_function(options, words):
-    with refused(*words):
+    with raises_with(*words):
         pm.FPMLLoss(**options)
-    with refused(*words):
+    with raises_with(*words):
         pm.functional.fpml_loss(LOGITS, LABELS, **options)
 
 
 def test_weight_must_be_a_tensor():
-    with refused("weight"):
+    with raises_with("weight"):
         pm.FPMLLoss("gan", weight=[1.0, 2.0, 3.0])
 
 
 @pytest.mark.parametrize("logits", [[[1.0, 2.0]], None, LOGITS.numpy()], ids=type)
 def test_posterior_and_predict_want_tensors(logits):
     for method in (pm.FPMLLoss().posterior, pm.FPMLLoss().predict):
-        with refused("logits must be a tensor"):
+        with raises_with("logits must be a tensor"):
             method(logits)
 
 
@@ -184,7 +184,7 @@ def test_posterior_and_predict_want_tensors(logits):
     ],
 )
 def test_options_of_the_wrong_type(options, words):
-    with refused(words):
+    with raises_with(words):
         pm.FPMLLoss(**options)
 
 
