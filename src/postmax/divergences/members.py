@@ -220,7 +220,7 @@ class Jeffreys(ClosedForm):
         return 1 + s.exp()
 
     def log_ratio(self, t: Tensor) -> Tensor:
-        """S = −log W(e^(1−t)) has no elementary form; torch has no Lambert W, so the score is inverted by bisection."""
+        """The inverse, −log W(e^(1−t)), is not elementary and torch has no Lambert W: the score is bisected."""
         return invert_increasing(self.score, t)
 
 

@@ -42,6 +42,7 @@ class Objective:
         correction: None, "objective", "posterior" or "forward".
         passive_weight: The weight c of the penalty; the posterior is c·D.
         floor: The posterior below which slopes are bounded and negative label weights stop counting; 0 for neither.
+        kernel: What the loss is computed with: the divergence, tempered below the floor, simplified on the simplex.
     """
 
     divergence: Divergence
@@ -50,7 +51,7 @@ class Objective:
     correction: str | None = None
     passive_weight: float = 1.0
     floor: float = 0.0
-    _kernel: Divergence = field(init=False, repr=False, compare=False)
+    kernel: Divergence = field(init=False, repr=False, compare=False)
     _mixture: LogMixture | None = field(init=False, repr=False, compare=False, default=None)
     _label_matrix: Constant | None = field(init=False, repr=False, compare=False, default=None)
     _background: Constant | None = field(init=False, repr=False, compare=False, default=None)
@@ -95,7 +96,7 @@ class Objective:
             kernel = CrossEntropyKernel() if self.link.normalised else kernel
         elif self.floor > 0:
             kernel = kernel.tempered(self.floor / self.passive_weight)
-        object.__setattr__(self, "_kernel", kernel)
+        object.__setattr__(self, "kernel", kernel)
         if self.correction == "forward" and self.transition is not None:
             object.__setattr__(self, "_mixture", LogMixture(self.transition.matrix))
         if self.correction == "objective" and self.transition is not None:
@@ -120,17 +121,12 @@ class Objective:
         return None if self.transition is None else self.transition.num_classes
 
     @property
-    def kernel(self) -> Divergence:
-        """The divergence the loss is computed with: tempered below the floor, simplified on the simplex."""
-        return self._kernel
-
-    @property
     def log_floor(self) -> float | None:
         """The floor in terms of s = log D, if there is one."""
         return math.log(self.floor / self.passive_weight) if self.floor > 0 else None
 
     def log_ratio(self, rows: Tensor) -> Tensor:
-        """S = log D of the *training* labels, for logits with the classes last.
+        """What s = log D is for the *training* labels, given logits with the classes last.
 
         A link that gives probabilities models the posterior c·D, so D is that divided by c.
         """
