@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 _REGISTRY: Registry[Callable[..., Divergence]] = Registry("divergence")
-_FAMILIES = {"sl": "k", "alpha": "α"}
+_PARAMETERS: dict[object, str] = {ShiftedLog: "k", Alpha: "α"}
 
 for _make, _name, _aliases in (
     (KullbackLeibler, "kl", ("kullback-leibler", "forward kl")),
@@ -94,14 +94,13 @@ def _named(name: str) -> Divergence:
     make = _REGISTRY.get(base)
     if not colon:
         return make()
-    family = make().name.partition(":")[0]
-    if family not in _FAMILIES:
+    if make not in _PARAMETERS:
         raise InputError(f"divergence {base!r} takes no parameter, got {name!r}.")
     try:
         value = float(parameter)
     except ValueError:
         raise InputError(
-            f"divergence {name!r}: the {_FAMILIES[family]} after the colon must be a number, got {parameter!r}."
+            f"divergence {name!r}: the {_PARAMETERS[make]} after the colon must be a number, got {parameter!r}."
         ) from None
     return make(value)
 

@@ -37,7 +37,7 @@ class Divergence:
     replace the methods by closed forms in s that neither overflow nor cancel.
 
     Where u = e^s would leave the range in which powers of u are safe (|s| > 25 in float32, 200 in float64), f is
-    continued as KL of the same slope, so that no logit makes a NaN.
+    continued as KL of the same slope, so that extreme logits make no NaN of an ordinary f.
 
     Args:
         f: A strictly convex function of a positive tensor, elementwise, built from torch operations.

@@ -187,6 +187,8 @@ def check_label_range(labels: Tensor, classes: int) -> Tensor:
     if torch.compiler.is_compiling():
         known = torch.arange(classes, device=labels.device)
         return known.gather(0, labels.reshape(-1)).reshape(labels.shape)
+    if not may_look(labels):
+        return labels
     outside = (labels < 0) | (labels >= classes)
     if look(outside.any()):
         where = tuple(outside.nonzero()[0].tolist())
@@ -199,6 +201,8 @@ def check_label_range(labels: Tensor, classes: int) -> Tensor:
 
 def refuse_nan(rows: Tensor, losses: Tensor) -> None:
     """Raise if NaN logits made a loss NaN, where the values may be looked at (infinite logits may do so too)."""
+    if not may_look(losses):
+        return
     value = look(losses.sum() if losses.ndim else losses)
     if value is not None and math.isnan(value):
         bad = rows.isnan().any(-1)
@@ -210,11 +214,14 @@ def refuse_nan(rows: Tensor, losses: Tensor) -> None:
             )
 
 
+def may_look(tensor: Tensor) -> bool:
+    """Whether values can be had without a graph break or waiting for a device: eager and on the CPU."""
+    return not torch.compiler.is_compiling() and tensor.device.type == "cpu"
+
+
 def look(scalar: Tensor) -> float | None:
-    """The value, if it can be had for free: eager, on the CPU and outside vmap."""
-    if torch.compiler.is_compiling() or scalar.device.type != "cpu":
-        return None
+    """The value, or None under vmap, where it is many values."""
     try:
         return float(scalar.item())
-    except RuntimeError:  # under vmap a value is many values
+    except RuntimeError:
         return None

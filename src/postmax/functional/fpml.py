@@ -13,6 +13,7 @@ from postmax.functional.contract import (
     check_options,
     classes_last,
     look,
+    may_look,
     refuse_nan,
     working_dtype,
 )
@@ -71,17 +72,21 @@ def objective_loss(
 
     rows = classes_last(logits).to(working_dtype(logits))
     loss = None
-    plain = weight is None and label_smoothing == 0 and objective.correction != "objective"
-    if plain and not 0 <= ignore_index < classes:
+    if weight is None and _one_label_a_row(objective, label_smoothing) and not 0 <= ignore_index < classes:
         loss = _all_rows(objective, rows, target, reduction)
     if loss is None:
         loss = _kept_rows(objective, rows, logits, target, weight, ignore_index, reduction, label_smoothing)
     return loss if loss.dtype == logits.dtype else loss.to(logits.dtype)
 
 
+def _one_label_a_row(objective: Objective, label_smoothing: float) -> bool:
+    """Whether a class index stays one: neither smoothed nor replaced by a row of P⁻¹."""
+    return label_smoothing == 0 and objective.correction != "objective"
+
+
 def _all_rows(objective: Objective, rows: Tensor, target: Tensor, reduction: str) -> Tensor | None:
     """The common case in the fewest operations: eager on the CPU, class indices, no row ignored. None if it is not."""
-    if getattr(target, "dtype", None) != torch.int64:
+    if not may_look(rows) or getattr(target, "dtype", None) != torch.int64:
         return None
     if target.shape != rows.shape[:-1] or not target.numel():
         return None
@@ -124,7 +129,7 @@ def _kept_rows(
     rows = read.clear(rows)
     s = objective.log_ratio(rows)
     losses = None
-    if read.labels is not None and label_smoothing == 0 and objective.correction != "objective":
+    if read.labels is not None and _one_label_a_row(objective, label_smoothing):
         losses = _hard_rows(objective, s, read.labels, "none")
         if losses is not None and weight is not None:
             losses = losses * read.label_weight(weight.to(s))
