@@ -5,9 +5,21 @@ Importing this package loads torch and numpy, nothing else.
 
 from postmax import divergences, functional, links, losses
 from postmax.errors import InputError
+from postmax.labels import encode_labels
 from postmax.losses import FPMLLoss
-from postmax.transition import Transition
+from postmax.transition import NoisyLabels, Transition
 
 __version__ = "0.1.0"
 
-__all__ = ["FPMLLoss", "InputError", "Transition", "__version__", "divergences", "functional", "links", "losses"]
+__all__ = [
+    "FPMLLoss",
+    "InputError",
+    "NoisyLabels",
+    "Transition",
+    "__version__",
+    "divergences",
+    "encode_labels",
+    "functional",
+    "links",
+    "losses",
+]

@@ -13,3 +13,11 @@ class InputError(ValueError, RuntimeError):
 
 class LabelError(InputError, IndexError):
     """A label names a class that does not exist (torch raises `IndexError` there)."""
+
+
+class DataError(InputError):
+    """A file or folder is missing, damaged or not what it should be; the message names it and says what to do."""
+
+
+class MissingDependency(InputError, ImportError):  # noqa: N818  (says what it is)
+    """Something that lives in an extra of postmax was used without that extra."""

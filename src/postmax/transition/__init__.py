@@ -1,6 +1,8 @@
-"""Label noise as a matrix: what it is, and how to take it back out of a posterior."""
+"""Label noise as a matrix: what it is, how to put it into labels, and how to take it out of a posterior."""
 
+from postmax.transition.instance import corrupt_by_features
 from postmax.transition.matrix import Transition
+from postmax.transition.noisy_labels import NoisyLabels
 from postmax.transition.simplex import project_onto_simplex
 
-__all__ = ["Transition", "project_onto_simplex"]
+__all__ = ["NoisyLabels", "Transition", "corrupt_by_features", "project_onto_simplex"]

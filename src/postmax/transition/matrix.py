@@ -12,13 +12,14 @@ import torch
 from torch import Tensor
 
 from postmax.errors import InputError
-from postmax.registry import unknown_name
+from postmax.labels import class_indices
+from postmax.transition.corruption import draw_exactly, draw_independently
+from postmax.transition.noisy_labels import NoisyLabels
+from postmax.transition.published import flips_of, rates_of
 from postmax.transition.simplex import project_onto_simplex
 
 Matrix = Tensor | npt.NDArray[np.floating] | Sequence[Sequence[float]]
 
-# Class pairs of the literature's asymmetric noise: truck→automobile, bird→airplane, cat→dog, dog→cat, deer→horse.
-_CIFAR10_FLIPS = {9: 1, 2: 0, 3: 5, 5: 3, 4: 7}
 _ROW_SUM_TOLERANCE = 1e-6
 _SINGULAR = 1e12
 
@@ -28,6 +29,7 @@ class Transition:
 
     Args:
         matrix: K×K, rows summing to one to within 1e-6 (they are then normalised exactly), entries in [0, 1].
+        definition: What to call it in results; the constructors below say what they are.
 
     Raises:
         InputError: If the matrix is not square with K ≥ 2, not finite, has negative entries or rows that do not sum
@@ -42,28 +44,42 @@ class Transition:
         tensor([0.4000, 0.6000])
     """
 
-    def __init__(self, matrix: Matrix | Transition) -> None:
+    def __init__(self, matrix: Matrix | Transition, *, definition: str | None = None) -> None:
         if isinstance(matrix, Transition):
+            definition = definition or matrix.definition
             matrix = matrix.matrix
         self.matrix: Tensor = _validated(matrix)
+        self.definition = definition or f"a matrix, K={self.num_classes}"
 
     # ---- constructors ----
 
     @classmethod
     def identity(cls, num_classes: int) -> Transition:
         """No noise."""
-        return cls(torch.eye(_class_count(num_classes), dtype=torch.float64))
+        return cls(torch.eye(_class_count(num_classes), dtype=torch.float64), definition=f"no noise, K={num_classes}")
 
     @classmethod
-    def symmetric(cls, num_classes: int, eta: float) -> Transition:
-        """A share `eta` of the labels is wrong, every wrong class equally likely (the true class excluded)."""
+    def symmetric(cls, num_classes: int, eta: float, *, include_true_class: bool = False) -> Transition:
+        """A share `eta` of the labels is replaced by a random class, all equally likely.
+
+        The literature means two things by the same percentage. By default the new class is a wrong one, so that `eta`
+        of the labels are wrong. With `include_true_class` (DivideMix, ELR, SOP) it is any of the K classes, and only
+        η·(K − 1)/K of the labels are wrong.
+        """
         k, eta = _class_count(num_classes), _rate("eta", eta)
-        matrix = torch.full((k, k), eta / (k - 1), dtype=torch.float64)
-        return cls(matrix.fill_diagonal_(1 - eta))
+        others = eta / k if include_true_class else eta / (k - 1)
+        matrix = torch.full((k, k), others, dtype=torch.float64).fill_diagonal_(1 - (k - 1) * others)
+        meaning = "included" if include_true_class else "excluded"
+        return cls(matrix, definition=f"symmetric, eta={eta:g}, true class {meaning}, K={k}")
 
     @classmethod
-    def uniform_off_diagonal(cls, e: Sequence[float] | Tensor) -> Transition:
-        """The paper's noise model: P[i, j] = e_j for all i ≠ j, so P = (1 − Σe)·I + 1·eᵀ."""
+    def uniform_off_diagonal(cls, e: Sequence[float] | Tensor | str) -> Transition:
+        """The paper's noise model: P[i, j] = e_j for all i ≠ j, so P = (1 − Σe)·I + 1·eᵀ.
+
+        `"low"` and `"high"` are the paper's matrices for CIFAR-10 (18.0% and 53.1% wrong labels).
+        """
+        name = f" ({e})" if isinstance(e, str) else ""
+        e = rates_of(e) if isinstance(e, str) else e
         e = torch.as_tensor(e, dtype=torch.float64)
         if e.ndim != 1:
             raise InputError(f"uniform_off_diagonal needs one rate for each class, got shape {tuple(e.shape)}.")
@@ -77,19 +93,21 @@ class Transition:
                 f"uniform_off_diagonal: the rates other than e[{i}] sum to {1 - diagonal[i].item():.4g} > 1, so class "
                 f"{i} would keep its label with a negative probability."
             )
-        return cls(e.repeat(k, 1).diagonal_scatter(diagonal))
+        rates = ", ".join(f"{rate:g}" for rate in e.tolist())
+        return cls(e.repeat(k, 1).diagonal_scatter(diagonal), definition=f"uniform off-diagonal{name}, e=[{rates}]")
 
     @classmethod
     def binary(cls, e0: float, e1: float) -> Transition:
         """Two classes in the paper's notation: e0 = P(noisy 0 | true 1), e1 = P(noisy 1 | true 0)."""
         e0, e1 = _rate("e0", e0), _rate("e1", e1)
-        return cls([[1 - e1, e1], [e0, 1 - e0]])
+        return cls([[1 - e1, e1], [e0, 1 - e0]], definition=f"binary, e0={e0:g}, e1={e1:g}")
 
     @classmethod
     def pair(cls, num_classes: int, eta: float) -> Transition:
         """Every class i flips to i + 1 (the last one to 0) with probability `eta`."""
         k = _class_count(num_classes)
-        return cls.flips(k, {i: (i + 1) % k for i in range(k)}, eta)
+        flipped = cls.flips(k, {i: (i + 1) % k for i in range(k)}, eta)
+        return cls(flipped, definition=f"pair flip, eta={eta:g}, K={k}")
 
     @classmethod
     def flips(cls, num_classes: int, targets: dict[int, int], eta: float) -> Transition:
@@ -100,24 +118,19 @@ class Transition:
             if not (0 <= source < k and 0 <= target < k) or source == target:
                 raise InputError(f"flips: {source}→{target} is not a flip between two of the {k} classes 0…{k - 1}.")
             matrix[source, source], matrix[source, target] = 1 - eta, eta
-        return cls(matrix)
+        arrows = ", ".join(f"{source}→{target}" for source, target in targets.items())
+        return cls(matrix, definition=f"flips, eta={eta:g}, {arrows}, K={k}")
 
     @classmethod
     def asymmetric(cls, dataset: str, eta: float) -> Transition:
-        """The literature's asymmetric noise for `"cifar10"` and `"cifar100"`.
+        """The literature's asymmetric noise for `"cifar10"`, `"cifar100"` and `"cifar100-superclass"`.
 
         CIFAR-10: truck→automobile, bird→airplane, cat↔dog, deer→horse, each with probability `eta`, so that η/2 of all
         labels are wrong. CIFAR-100: within blocks of five consecutive class indices each class flips to the next, which
-        is what every published number uses (the blocks are alphabetical, not the true superclasses).
+        is what every published number uses (the blocks are alphabetical, not the true superclasses). With
+        `"cifar100-superclass"` each class flips to the next of the five in its true superclass.
         """
-        known = {
-            "cifar10": (10, _CIFAR10_FLIPS),
-            "cifar100": (100, {i: i - 4 if i % 5 == 4 else i + 1 for i in range(100)}),
-        }
-        key = dataset.lower().replace("-", "")
-        if key not in known:
-            raise unknown_name("data set with asymmetric noise", dataset, known)
-        return cls.flips(*known[key], eta)
+        return cls(cls.flips(*flips_of(dataset), eta), definition=f"asymmetric {dataset}, eta={eta:g}")
 
     # ---- what it says ----
 
@@ -198,6 +211,34 @@ class Transition:
         return self
 
     # ---- what it does ----
+
+    def corrupt(self, labels: Tensor | Sequence[int], seed: int, *, exact: bool = True) -> NoisyLabels:
+        """Noisy labels, the same for the same seed on every platform and in every version.
+
+        Args:
+            labels: (N,) class indices 0…K−1; `postmax.encode_labels` makes them from names.
+            seed: A whole number ≥ 0.
+            exact: Make per-class counts match the matrix to rounding, as most published label files do. Otherwise each
+                row is drawn on its own, and the realised rate varies around the nominal one.
+
+        Example:
+            >>> noisy = Transition.pair(3, 0.5).corrupt([0, 0, 1, 1, 2, 2], seed=0)
+            >>> noisy.matrix
+            tensor([[0.5000, 0.5000, 0.0000],
+                    [0.0000, 0.5000, 0.5000],
+                    [0.5000, 0.0000, 0.5000]], dtype=torch.float64)
+        """
+        clean = class_indices(labels, self.num_classes)
+        draw = draw_exactly if exact else draw_independently
+        return NoisyLabels(
+            labels=torch.from_numpy(draw(clean.numpy(), self.matrix.numpy(), seed)),
+            clean=clean,
+            num_classes=self.num_classes,
+            definition=self.definition,
+            seed=seed,
+            exact=exact,
+            nominal=self.matrix,
+        )
 
     def corrupt_posterior(self, posterior: Tensor) -> Tensor:
         """The posterior of the noisy label, Pᵀp, from the posterior of the true one (classes last)."""

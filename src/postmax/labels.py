@@ -1,0 +1,149 @@
+"""Labels as people have them, turned into class indices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from postmax.errors import InputError, LabelError
+
+_MISSING_WORDS = ("", "nan")
+
+
+@dataclass(frozen=True)
+class EncodedLabels:
+    """Class indices 0…K−1 and what they stand for."""
+
+    codes: Tensor
+    classes: tuple[str | int, ...]
+
+    def decode(self, codes: Tensor | npt.NDArray[np.integer]) -> npt.NDArray[Any]:
+        """The labels that `codes` stand for."""
+        return np.asarray(self.classes)[np.asarray(codes)]
+
+
+def encode_labels(values: Any, *, classes: Sequence[str | int] | None = None, where: str = "labels") -> EncodedLabels:
+    """Class indices for labels that are strings, booleans, whole numbers (also as floats, with gaps or negative).
+
+    Classes are sorted, so the same labels give the same indices in any order of rows. A class that never occurs must be
+    named in `classes`.
+
+    Args:
+        values: One label a row: a list, an array, a tensor or a column of a table.
+        classes: All classes in the order of their indices; by default those that occur.
+        where: What to call the labels in errors.
+
+    Raises:
+        InputError: If there are no rows, a label is missing, or labels are numbers with a fractional part.
+        LabelError: If a label is not among `classes`.
+
+    Example:
+        >>> encode_labels(["dog", "cat", "dog"])
+        EncodedLabels(codes=tensor([1, 0, 1]), classes=('cat', 'dog'))
+        >>> encode_labels([3.0, 7.0, -1.0]).classes
+        (-1, 3, 7)
+    """
+    array = _one_dimensional(values, where)
+    array = _whole_numbers(array, where) if array.dtype.kind == "f" else _strings_or_numbers(array, where)
+    if classes is None:
+        distinct, codes = np.unique(array, return_inverse=True)
+        return EncodedLabels(torch.from_numpy(codes.astype(np.int64)), tuple(distinct.tolist()))
+    return EncodedLabels(_look_up(array, tuple(classes), where), tuple(classes))
+
+
+def class_indices(labels: Any, num_classes: int, *, where: str = "labels") -> Tensor:
+    """Labels that are already indices 0…K−1, checked, as int64 on the CPU.
+
+    Raises:
+        LabelError: If a label is outside 0…K−1; the message names the row.
+        InputError: If the labels are no whole numbers: strings go through `encode_labels` first.
+    """
+    array = _one_dimensional(labels, where)
+    if array.dtype.kind == "f":
+        array = _whole_numbers(array, where)
+    if array.dtype.kind not in "iub":
+        raise InputError(
+            f"{where} must be class indices 0…{num_classes - 1}, got {array.dtype} such as {array[0]!r}. "
+            "postmax.encode_labels turns names into indices."
+        )
+    outside = (array < 0) | (array >= num_classes)
+    if outside.any():
+        row = int(outside.argmax())
+        raise LabelError(
+            f"{where}: row {row} has label {array[row]}, outside 0…{num_classes - 1} "
+            f"({int(outside.sum())} such rows). postmax.encode_labels renumbers labels with gaps."
+        )
+    return torch.from_numpy(array.astype(np.int64))
+
+
+def _one_dimensional(values: Any, where: str) -> npt.NDArray[Any]:
+    if isinstance(values, Tensor):
+        values = values.detach().cpu().numpy()
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{where} must be one label a row: {error}.") from error
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(f"{where} must be one label a row, got shape {array.shape}.")
+    if not len(array):
+        raise InputError(f"{where}: there are no rows.")
+    return array
+
+
+def _whole_numbers(array: npt.NDArray[Any], where: str) -> npt.NDArray[np.int64]:
+    missing = ~np.isfinite(array)
+    if missing.any():
+        raise InputError(_missing(where, missing))
+    fractional = array != np.round(array)
+    if fractional.any():
+        row = int(fractional.argmax())
+        raise InputError(
+            f"{where}: row {row} holds {array[row]}. Labels are classes; numbers with a fractional part look like a "
+            "regression target."
+        )
+    return array.astype(np.int64)
+
+
+def _strings_or_numbers(array: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
+    if array.dtype.kind in "iub":
+        return array.astype(np.int64)
+    if array.dtype.kind not in "OUST":
+        raise InputError(f"{where}: {array.dtype} cannot name classes; use strings or whole numbers.")
+    missing = np.array([_is_missing(value) for value in array])
+    if missing.any():
+        raise InputError(_missing(where, missing))
+    if all(isinstance(value, (int, float, np.number)) for value in array):
+        return _whole_numbers(array.astype(np.float64), where)
+    return np.array([value.decode() if isinstance(value, bytes) else str(value) for value in array])
+
+
+def _is_missing(value: object) -> bool:
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return True
+    return isinstance(value, str) and value.strip().lower() in _MISSING_WORDS
+
+
+def _missing(where: str, missing: npt.NDArray[np.bool_]) -> str:
+    rows = np.flatnonzero(missing)
+    shown = ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
+    return f"{where}: {len(rows)} rows have no label (rows {shown}). Drop them or label them first."
+
+
+def _look_up(array: npt.NDArray[Any], classes: tuple[str | int, ...], where: str) -> Tensor:
+    if len(set(classes)) != len(classes):
+        raise InputError(f"{where}: the list of classes names one of them twice.")
+    positions = {str(name): i for i, name in enumerate(classes)}
+    distinct, inverse = np.unique(array, return_inverse=True)
+    unknown = [str(value) for value in distinct if str(value) not in positions]
+    if unknown:
+        raise LabelError(f"{where}: {unknown[0]!r} is none of the {len(classes)} classes {list(classes)[:8]}.")
+    table = np.array([positions[str(value)] for value in distinct], dtype=np.int64)
+    return torch.from_numpy(table[inverse])

@@ -1,0 +1,75 @@
+"""Drawing noisy labels: exact counts or one draw a row, for a matrix or for a probability vector a row."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from postmax.transition.random_bits import random_bits
+
+Integers = npt.NDArray[np.int64]
+
+# Probabilities are whole multiples of 2⁻³², so that a rounding error in the last place of a matrix entry, which differs
+# from platform to platform, cannot decide a label or break a tie.
+_BITS = np.uint64(32)
+_ONE = 2**32
+
+
+def in_steps(probabilities: npt.NDArray[np.float64], own: Integers) -> Integers:
+    """Rows of probabilities as integers that sum to 2³²; what rounding leaves goes to the row's `own` class."""
+    steps = np.rint(probabilities * _ONE).astype(np.int64)
+    steps[np.arange(len(steps)), own] += _ONE - steps.sum(1)
+    return steps
+
+
+def draw_independently(labels: Integers, matrix: npt.NDArray[np.float64], seed: int) -> Integers:
+    """One independent draw a row: label i becomes j with probability matrix[i, j]."""
+    k = len(matrix)
+    upper = in_steps(matrix, np.arange(k)).cumsum(1).astype(np.uint64)
+    rows = np.arange(k, dtype=np.uint64)[:, None] << _BITS
+    position = (labels.astype(np.uint64) << _BITS) | (random_bits(len(labels), seed, "independent") >> _BITS)
+    # All rows of the cumulative matrix stand one after the other on one line, and so do the draws. Sorted by class, the
+    # draws walk along that line, which keeps a K = 1000 table in the cache.
+    order = np.argsort(labels.astype(_smallest_unsigned(k)), kind="stable")
+    noisy = np.empty_like(labels)
+    noisy[order] = np.searchsorted((upper + rows).ravel(), position[order], side="right")
+    return noisy - labels * k
+
+
+def draw_exactly(labels: Integers, matrix: npt.NDArray[np.float64], seed: int) -> Integers:
+    """Per-class counts that match the matrix to rounding; which rows change is random."""
+    k = len(matrix)
+    counts = exact_counts(np.bincount(labels, minlength=k), matrix, seed)
+    key = (labels.astype(np.uint64) << _BITS) | (random_bits(len(labels), seed, "exact") >> _BITS)
+    order = np.argsort(key, kind="stable")
+    noisy = np.empty_like(labels)
+    noisy[order] = np.repeat(np.tile(np.arange(k), k), counts.ravel())
+    return noisy
+
+
+def exact_counts(class_sizes: Integers, matrix: npt.NDArray[np.float64], seed: int) -> Integers:
+    """How many labels of each class go where: class size × matrix, rounded so that rows keep their sums.
+
+    Largest remainders are rounded up; equal remainders in an order drawn from the seed, so that no class is favoured.
+    """
+    k = len(matrix)
+    share = class_sizes[:, None] * in_steps(matrix, np.arange(k))
+    counts, remainder = share // _ONE, share % _ONE
+    ties = random_bits(k * k, seed, "ties").reshape(k, k)
+    ranked = np.lexsort((ties, -remainder), axis=1)
+    missing = class_sizes - counts.sum(1)
+    rank = np.argsort(ranked, axis=1)
+    return counts + (rank < missing[:, None])
+
+
+def draw_rowwise(labels: Integers, probabilities: npt.NDArray[np.float64], seed: int) -> Integers:
+    """One draw a row from that row's own probabilities."""
+    upper = in_steps(probabilities, labels).cumsum(1)
+    position = (random_bits(len(labels), seed, "rowwise") >> _BITS).astype(np.int64)
+    drawn: Integers = (upper <= position[:, None]).sum(1).astype(np.int64)
+    return drawn
+
+
+def _smallest_unsigned(count: int) -> type[np.unsignedinteger]:
+    """Few bits sort faster: numpy sorts up to 16 of them by counting."""
+    return np.uint16 if count <= 2**16 else np.uint32

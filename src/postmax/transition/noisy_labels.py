@@ -1,0 +1,163 @@
+"""Labels with a known story: what they were, what they became, and the proof."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from postmax.errors import DataError, InputError
+from postmax.files import atomic_write, load_arrays
+from postmax.labels import class_indices
+
+_FORMAT = "postmax noisy labels 1"
+
+
+def sha256_of_labels(labels: Tensor) -> str:
+    """SHA-256 of the labels as little-endian 64-bit integers, in row order."""
+    return hashlib.sha256(labels.numpy().astype("<i8").tobytes()).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyLabels:
+    """The result of a corruption.
+
+    Attributes:
+        labels: The noisy labels, int64.
+        clean: The labels before, int64.
+        num_classes: K.
+        definition: What was asked for, in words: the kind of noise and its parameters.
+        seed: The seed of the draw.
+        exact: Whether per-class counts match the matrix; None where the noise is not class-conditional.
+        nominal: The matrix asked for; None where the noise is not class-conditional.
+
+    Example:
+        >>> from postmax import Transition
+        >>> noisy = Transition.symmetric(10, 0.4).corrupt(torch.arange(1000) % 10, seed=0)
+        >>> noisy
+        NoisyLabels(1000 rows, 10 classes, 40.0% wrong, sha256 080df2662ddb…)
+        >>> noisy.verify()
+    """
+
+    labels: Tensor
+    clean: Tensor
+    num_classes: int
+    definition: str
+    seed: int
+    exact: bool | None
+    nominal: Tensor | None
+
+    @cached_property
+    def mask(self) -> Tensor:
+        """True where the label was changed."""
+        return self.labels != self.clean
+
+    @property
+    def rate(self) -> float:
+        """The realised share of wrong labels."""
+        return float(self.mask.double().mean()) if len(self.labels) else 0.0
+
+    @cached_property
+    def counts(self) -> Tensor:
+        """(K, K): how many labels of class i became j."""
+        k = self.num_classes
+        return torch.bincount(self.clean * k + self.labels, minlength=k * k).reshape(k, k)
+
+    @property
+    def matrix(self) -> Tensor:
+        """The realised matrix; the row of a class that never occurs is NaN, because nothing was realised."""
+        return self.counts.double() / self.counts.sum(1, keepdim=True)
+
+    @cached_property
+    def sha256(self) -> str:
+        """SHA-256 of the noisy labels as little-endian 64-bit integers."""
+        return sha256_of_labels(self.labels)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __repr__(self) -> str:
+        return (
+            f"NoisyLabels({len(self)} rows, {self.num_classes} classes, {self.rate:.1%} wrong, "
+            f"sha256 {self.sha256[:12]}…)"
+        )
+
+    def verify(self) -> None:
+        """Draw again from the clean labels, the matrix and the seed, and compare.
+
+        Raises:
+            DataError: If the labels are not what that draw gives.
+            InputError: If the noise depends on features, which are not stored.
+        """
+        from postmax.transition.matrix import Transition  # noqa: PLC0415  (each knows the other)
+
+        if self.nominal is None or self.exact is None:
+            raise InputError(f"this noise ({self.definition}) depends on features; draw it again to verify it.")
+        again = Transition(self.nominal).corrupt(self.clean, self.seed, exact=self.exact)
+        if again.sha256 != self.sha256:
+            raise DataError(
+                f"these labels are not what {self.definition}, seed {self.seed}, gives: "
+                f"{int((again.labels != self.labels).sum())} of {len(self)} rows differ."
+            )
+
+    def save(self, path: str | Path) -> None:
+        """Write everything into one `.npz` file, atomically."""
+        story = {
+            "format": _FORMAT,
+            "definition": self.definition,
+            "seed": self.seed,
+            "exact": self.exact,
+            "num_classes": self.num_classes,
+            "rate": self.rate,
+            "sha256": self.sha256,
+            "sha256_clean": sha256_of_labels(self.clean),
+        }
+        arrays = {"labels": self.labels.numpy(), "clean": self.clean.numpy(), "story": np.array(json.dumps(story))}
+        if self.nominal is not None:
+            arrays["nominal"] = self.nominal.numpy()
+        with atomic_write(path) as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays)
+
+    @classmethod
+    def load(cls, path: str | Path) -> NoisyLabels:
+        """Read what `save` wrote, and check it against the SHA-256 it carries.
+
+        Raises:
+            DataError: If the file is missing, damaged, something else, or its labels were changed.
+        """
+        story, arrays = _read(Path(path))
+        try:
+            k = int(story["num_classes"])
+            loaded = cls(
+                labels=class_indices(arrays["labels"], k),
+                clean=class_indices(arrays["clean"], k),
+                num_classes=k,
+                definition=str(story["definition"]),
+                seed=int(story["seed"]),
+                exact=story["exact"],
+                nominal=torch.from_numpy(arrays["nominal"]) if "nominal" in arrays else None,
+            )
+        except (KeyError, InputError, TypeError, ValueError) as error:
+            raise DataError(f"{path} is damaged: {error}.") from error
+        for name, labels in (("sha256", loaded.labels), ("sha256_clean", loaded.clean)):
+            if story.get(name) != sha256_of_labels(labels):
+                raise DataError(f"{path}: the labels do not have the {name} the file states; they were changed.")
+        return loaded
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    arrays = load_arrays(path)
+    try:
+        story = json.loads(str(arrays.pop("story")))
+    except (KeyError, ValueError) as error:
+        raise DataError(f"{path} is no file of noisy labels: its story is missing or damaged.") from error
+    if not isinstance(story, dict) or story.get("format") != _FORMAT:
+        raise DataError(f"{path} is no file of noisy labels of this version ({_FORMAT!r}).")
+    return story, arrays
