@@ -93,7 +93,7 @@ def accuracies(
     rows = data.train_x.shape[1]
     for _ in range(EPOCHS):
         order = torch.stack([torch.randperm(rows, generator=g) for g in generators])
-        for index in order.split(BATCH, dim=1):  # type: ignore[no-untyped-call]
+        for index in order.split(BATCH, dim=1):
             x = data.train_x.gather(1, index.unsqueeze(-1).expand(-1, -1, data.train_x.shape[2]))
             y = data.train_y.gather(1, index)
             optimiser.zero_grad()

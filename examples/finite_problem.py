@@ -26,10 +26,10 @@ def train(loss: pm.FPMLLoss) -> Tensor:
         optimiser.zero_grad()
         per_label = [loss(logits, torch.full((len(CLEAN),), label)) for label in range(CLEAN.shape[1])]
         value: Tensor = (NOISY * torch.stack(per_label, 1)).sum()
-        value.backward()  # type: ignore[no-untyped-call]
+        value.backward()
         return value
 
-    optimiser.step(closure)  # type: ignore[no-untyped-call]
+    optimiser.step(closure)
     return logits.detach()
 
 

@@ -21,7 +21,8 @@ def test_a_failure_leaves_what_was_there(tmp_path):
             file.write(b"half")
             raise ZeroDivisionError
 
-    pytest.raises(ZeroDivisionError, fail)
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 

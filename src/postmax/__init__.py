@@ -5,6 +5,7 @@ Importing this package loads torch and numpy, nothing else.
 
 from postmax import divergences, functional, links, losses
 from postmax.errors import InputError
+from postmax.estimation import TransitionEstimate, estimate_transition
 from postmax.labels import encode_labels
 from postmax.losses import FPMLLoss
 from postmax.transition import NoisyLabels, Transition
@@ -16,9 +17,11 @@ __all__ = [
     "InputError",
     "NoisyLabels",
     "Transition",
+    "TransitionEstimate",
     "__version__",
     "divergences",
     "encode_labels",
+    "estimate_transition",
     "functional",
     "links",
     "losses",

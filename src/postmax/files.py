@@ -28,7 +28,9 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     Raises:
         DataError: If the folder does not exist or cannot be written, or the disk is full.
     """
-    path = Path(path)
+    path = Path(path).expanduser()
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; give the name of a file to write.")
     temporary: str | None = None
     try:
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -25,7 +25,8 @@ class EncodedLabels:
 
     def decode(self, codes: Tensor | npt.NDArray[np.integer]) -> npt.NDArray[Any]:
         """The labels that `codes` stand for."""
-        return np.asarray(self.classes)[np.asarray(codes)]
+        names: npt.NDArray[Any] = np.asarray(self.classes)[np.asarray(codes)]
+        return names
 
 
 def encode_labels(values: Any, *, classes: Sequence[str | int] | None = None, where: str = "labels") -> EncodedLabels:

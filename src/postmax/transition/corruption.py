@@ -59,7 +59,8 @@ def exact_counts(class_sizes: Integers, matrix: npt.NDArray[np.float64], seed: i
     ranked = np.lexsort((ties, -remainder), axis=1)
     missing = class_sizes - counts.sum(1)
     rank = np.argsort(ranked, axis=1)
-    return counts + (rank < missing[:, None])
+    rounded: Integers = counts + (rank < missing[:, None])
+    return rounded
 
 
 def draw_rowwise(labels: Integers, probabilities: npt.NDArray[np.float64], seed: int) -> Integers:

@@ -49,7 +49,7 @@ class Transition:
             definition = definition or matrix.definition
             matrix = matrix.matrix
         self.matrix: Tensor = _validated(matrix)
-        self.definition = definition or f"a matrix, K={self.num_classes}"
+        self.definition: str = definition or f"a matrix, K={self.num_classes}"
 
     # ---- constructors ----
 

@@ -1,0 +1,51 @@
+"""Readers of real data, all to one `Dataset`."""
+
+from __future__ import annotations
+
+from postmax.data.arrays import MappedArray, read_npz
+from postmax.data.augment import Augment, Draw, standard
+from postmax.data.batches import Augmentation, Batch, Batches, generator_for
+from postmax.data.catalogue import load, names, splits
+from postmax.data.columns import read_columns
+from postmax.data.dataset import Dataset, Rows, Statistics
+from postmax.data.files import data_root
+from postmax.data.idx import read_idx
+from postmax.data.image_files import ImageFiles
+from postmax.data.image_folder import read_image_folder
+from postmax.data.label_column import LabelColumn, read_labels, write_labels
+from postmax.data.mixup import Mixed, mixup
+from postmax.data.normalisation import STATISTICS, channel_statistics
+from postmax.data.table_encoder import TableEncoder
+from postmax.data.tables import read_table
+
+__all__ = [
+    "STATISTICS",
+    "Augment",
+    "Augmentation",
+    "Batch",
+    "Batches",
+    "Dataset",
+    "Draw",
+    "ImageFiles",
+    "LabelColumn",
+    "MappedArray",
+    "Mixed",
+    "Rows",
+    "Statistics",
+    "TableEncoder",
+    "channel_statistics",
+    "data_root",
+    "generator_for",
+    "load",
+    "mixup",
+    "names",
+    "read_columns",
+    "read_idx",
+    "read_image_folder",
+    "read_labels",
+    "read_npz",
+    "read_table",
+    "splits",
+    "standard",
+    "write_labels",
+]

@@ -1,0 +1,156 @@
+"""Arrays saved by numpy: `.npz` files, and `.npy` files that stay on disk."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from postmax.data.dataset import Dataset
+from postmax.data.files import existing_file
+from postmax.errors import DataError
+from postmax.labels import encode_labels
+
+_INPUT_KEYS = ("x", "inputs", "features", "images", "data")
+_LABEL_KEYS = ("y", "labels", "label", "targets", "target")
+_LARGEST = 16 << 30
+_CHANNELS = (1, 3)
+
+
+def read_npz(
+    path: str | Path, *, inputs: str | None = None, labels: str | None = None, max_bytes: int = _LARGEST
+) -> Dataset:
+    """Inputs and labels from an `.npz` file.
+
+    Two or more dimensions of uint8 beyond the first are images: (N, H, W), (N, H, W, C) or (N, C, H, W) with one or
+    three channels. Anything of two dimensions is features.
+
+    Args:
+        path: The file.
+        inputs: The key of the inputs; by default x, inputs, features, images or data, in any case.
+        labels: The key of the labels; by default y, labels, label, targets or target.
+        max_bytes: Refuse files that unpack to more.
+
+    Raises:
+        DataError: If the file is damaged, holds Python objects, or it is not clear which array is which.
+    """
+    path = existing_file(path)
+    shapes = _shapes(path, max_bytes)
+    x, y = _key(inputs, _INPUT_KEYS, shapes, path), _key(labels, _LABEL_KEYS, shapes, path)
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            rows, values = archive[x], archive[y]
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"{path} is damaged or truncated ({error}).") from error
+    encoded = encode_labels(values, where=f"{path}: {y}")
+    return Dataset(
+        name=path.stem,
+        inputs=as_inputs(rows, f"{path}: {x}"),
+        labels=encoded.codes,
+        classes=tuple(map(str, encoded.classes)),
+    )
+
+
+def as_inputs(array: npt.NDArray[Any], where: str) -> Tensor:
+    """An array as uint8 images (N, C, H, W) or float32 features (N, d).
+
+    Raises:
+        DataError: If it is neither, or features are missing or infinite.
+
+    Example:
+        >>> as_inputs(np.zeros((5, 28, 28), np.uint8), "x").shape
+        torch.Size([5, 1, 28, 28])
+    """
+    if array.ndim == 2 and array.dtype.kind in "fiub":
+        features = array.astype(np.float32)
+        if not np.isfinite(features).all():
+            row, column = np.argwhere(~np.isfinite(features))[0]
+            raise DataError(f"{where}: row {row}, column {column} is {array[row, column]}; fill it in or drop the row.")
+        return torch.from_numpy(features)
+    if array.dtype != np.uint8:
+        raise DataError(
+            f"{where}: {array.dtype} of shape {array.shape} is neither features (N, d) nor images. Images must be "
+            "uint8; for floats in 0…1 that is (x * 255).round().astype('uint8')."
+        )
+    if array.ndim == 3:
+        array = array[:, None]
+    elif array.ndim == 4 and array.shape[1] not in _CHANNELS and array.shape[3] in _CHANNELS:
+        array = array.transpose(0, 3, 1, 2)
+    if array.ndim != 4 or array.shape[1] not in _CHANNELS:
+        raise DataError(f"{where}: shape {array.shape} is not that of images with one or three channels.")
+    return torch.from_numpy(np.ascontiguousarray(array))
+
+
+class MappedArray:
+    """The rows of an `.npy` file, read from disk when asked for.
+
+    Raises:
+        DataError: If the file is truncated, not `.npy`, or holds neither images nor features.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = existing_file(path)
+        try:
+            self._array: npt.NDArray[Any] = np.load(self.path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, OSError, EOFError) as error:
+            raise DataError(f"{self.path} is no whole .npy file of numbers ({error}).") from error
+        if not isinstance(self._array, np.memmap) or self._array.ndim < 2:
+            raise DataError(f"{self.path} must be an .npy file with one row for each example.")
+        as_inputs(np.array(self._array[:1]), str(self.path))
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, index: Tensor, /) -> Tensor:
+        return as_inputs(np.array(self._array[index.numpy()]), str(self.path))
+
+
+def _key(given: str | None, usual: tuple[str, ...], shapes: Mapping[str, object], path: Path) -> str:
+    listing = ", ".join(f"{key} {shape}" for key, shape in shapes.items())
+    if given is not None:
+        if given in shapes:
+            return given
+        raise DataError(f"{path} has no array {given!r}; it has {listing}.")
+    found = [key for key in shapes if key.lower() in usual]
+    if len(found) == 1:
+        return found[0]
+    option = "inputs" if usual is _INPUT_KEYS else "labels"
+    raise DataError(f"{path}: which array holds the {option}? It has {listing}. Say {option}='…'.")
+
+
+def _shapes(path: Path, max_bytes: int) -> dict[str, tuple[int, ...]]:
+    """The shape of every array, from the headers alone; each must have exactly the bytes its header promises."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
+            _check_total(sum(info.file_size for info in members), max_bytes, path)
+            return {info.filename.removesuffix(".npy"): _shape(archive, info, path) for info in members}
+    except DataError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, RuntimeError) as error:
+        raise DataError(f"{path} is no whole .npz file ({error}).") from error
+
+
+def _check_total(total: int, max_bytes: int, path: Path) -> None:
+    if total > max_bytes:
+        raise DataError(f"{path} would unpack to {total:,} bytes, more than the {max_bytes:,} allowed.")
+
+
+def _shape(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> tuple[int, ...]:
+    with archive.open(info) as stream:
+        version = np.lib.format.read_magic(stream)
+        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read_header(stream)
+        if dtype.hasobject:
+            raise DataError(f"{path}: {info.filename} holds Python objects, which could run code; it is refused.")
+        if stream.tell() + math.prod(shape) * dtype.itemsize != info.file_size:
+            raise DataError(f"{path}: {info.filename} does not have the bytes of its shape {shape}; it is damaged.")
+    return tuple(int(n) for n in shape)

@@ -1,0 +1,204 @@
+"""Random crop, flip, cutout and normalisation of a whole batch of uint8 images at once.
+
+What is random and what is done with it are apart: `Augment.draw` draws a few whole numbers for each image, and
+`Augment.apply` is a plain function of the images and those numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from postmax.data.dataset import Statistics
+from postmax.data.normalisation import STATISTICS
+from postmax.data.pixels import mirror_some, scale_and_shift, windows
+from postmax.errors import InputError
+
+
+class Draw(NamedTuple):
+    """What is random about each image of a batch: whole numbers, (B,) each.
+
+    Attributes:
+        top: First row of the window in the padded image.
+        left: First column of the window in the padded image.
+        flip: 1 where the window is mirrored left to right.
+        cutout_row: Middle row of the blanked square, in the finished window.
+        cutout_column: Middle column of the blanked square.
+    """
+
+    top: Tensor
+    left: Tensor
+    flip: Tensor
+    cutout_row: Tensor
+    cutout_column: Tensor
+
+
+@dataclass(frozen=True)
+class Augment:
+    """uint8 images (B, C, H, W) to augmented, normalised floats, each image with its own random crop, flip and cutout.
+
+    Features, float (B, d), pass untouched, so one training loop serves both.
+
+    Args:
+        crop: Side of the square window that is cut at a random place; by default the size of the image.
+        padding: How many pixels are added on every side before the window is cut.
+        padding_mode: "zeros" (black, what the noisy-label literature does) or "reflect".
+        flip: Mirror left to right with probability one half.
+        cutout: Side of a square around a random pixel that is set to 0 after normalisation, the mean colour; partly
+            outside the image when that pixel is near the edge (DeVries and Taylor, 2017). 0 for none.
+        statistics: Channel means and deviations to normalise with; by default pixels end in [0, 1].
+        dtype: Of the result. The arithmetic is float32.
+        random: False for evaluation: the window is the middle, nothing is flipped or blanked.
+
+    Raises:
+        InputError: If a setting makes no sense.
+
+    Example:
+        >>> images = torch.zeros(5, 3, 32, 32, dtype=torch.uint8)
+        >>> augment = Augment(cutout=8, statistics=STATISTICS["cifar10"])
+        >>> augment(images, torch.Generator().manual_seed(0)).shape
+        torch.Size([5, 3, 32, 32])
+        >>> Augment(crop=24)(images).shape, augment.evaluation()(images).dtype
+        (torch.Size([5, 3, 24, 24]), torch.float32)
+    """
+
+    crop: int | None = None
+    padding: int = 4
+    padding_mode: Literal["zeros", "reflect"] = "zeros"
+    flip: bool = True
+    cutout: int = 0
+    statistics: Statistics | None = None
+    dtype: torch.dtype = torch.float32
+    random: bool = True
+
+    def __post_init__(self) -> None:
+        if self.padding < 0 or self.cutout < 0:
+            raise InputError(f"padding and cutout count pixels; got {self.padding} and {self.cutout}.")
+        if self.crop is not None and self.crop < 1:
+            raise InputError(f"crop is the side of the window in pixels, or None for the whole image; got {self.crop}.")
+        if self.padding_mode not in ("zeros", "reflect"):
+            raise InputError(f'padding_mode is "zeros" or "reflect", not {self.padding_mode!r}.')
+        if not self.dtype.is_floating_point:
+            raise InputError(f"dtype must be a floating-point type, got {self.dtype}.")
+        if self.statistics is not None and not all(std > 0 for std in self.statistics.std):
+            raise InputError(f"a standard deviation must be positive to divide by it; got {self.statistics.std}.")
+
+    @classmethod
+    def none(cls, statistics: Statistics | None = None, *, dtype: torch.dtype = torch.float32) -> Augment:
+        """Normalisation alone."""
+        return cls(padding=0, flip=False, statistics=statistics, dtype=dtype, random=False)
+
+    def evaluation(self) -> Augment:
+        """The same size, statistics and dtype with nothing random: the window is the middle of the image."""
+        return replace(self, random=False)
+
+    def __call__(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Draw and apply. Without a generator the numbers come from torch's global one."""
+        if images.dim() == 2 and images.is_floating_point():
+            return images
+        return self.apply(images, self.draw(images, generator))
+
+    def draw(self, images: Tensor, generator: torch.Generator | None = None) -> Draw:
+        """Random numbers for as many images of this size, on the device of the generator.
+
+        Raises:
+            InputError: If these are not uint8 images (B, C, H, W), the window is larger than the padded image, or the
+                padding cannot be reflected.
+        """
+        count, _, height, width = _image_shape(images)
+        rows, columns = self._window(height, width)
+        top_places, left_places = height + 2 * self.padding - rows + 1, width + 2 * self.padding - columns + 1
+        if min(top_places, left_places) < 1:
+            raise InputError(
+                f"a crop of {self.crop} does not fit into images of {height}×{width} padded by {self.padding}: "
+                "choose a smaller crop, more padding, or read the images larger."
+            )
+        if self.padding_mode == "reflect" and self.padding >= min(height, width):
+            raise InputError(f"images of {height}×{width} cannot be reflected over {self.padding} pixels of padding.")
+        if not self.random:
+            still = torch.zeros(count, dtype=torch.int64)
+            return Draw(still + (top_places - 1) // 2, still + (left_places - 1) // 2, still, still, still)
+
+        def below(limit: int) -> Tensor:
+            device = None if generator is None else generator.device
+            return torch.randint(limit, (count,), generator=generator, device=device)
+
+        return Draw(below(top_places), below(left_places), below(2), below(rows), below(columns))
+
+    def apply(self, images: Tensor, draw: Draw) -> Tensor:
+        """Crop, flip, normalise and blank as drawn; on the device of the images.
+
+        Raises:
+            InputError: If these are not uint8 images (B, C, H, W), or have other channels than the statistics.
+        """
+        _, channels, height, width = _image_shape(images)
+        rows, columns = self._window(height, width)
+        scale, shift = scale_and_shift(self.statistics, channels, images.device)
+        draw = Draw(*(numbers.to(images.device, non_blocking=True) for numbers in draw))
+        if self.padding and (self.random or self.crop is not None):  # else the middle is the image itself
+            mode = "constant" if self.padding_mode == "zeros" else "reflect"
+            images = F.pad(images, (self.padding,) * 4, mode=mode)
+        if images.shape[2:] != (rows, columns):
+            images = windows(images, draw.top, draw.left, rows, columns)
+        if self.flip and self.random:
+            images = mirror_some(images, draw.flip)
+        pixels = images.to(torch.float32).mul_(scale).add_(shift)
+        if self.cutout and self.random:
+            pixels.mul_(self._kept(draw, rows, columns))
+        return pixels.to(self.dtype)
+
+    def _window(self, height: int, width: int) -> tuple[int, int]:
+        return (height, width) if self.crop is None else (self.crop, self.crop)
+
+    def _kept(self, draw: Draw, rows: int, columns: int) -> Tensor:
+        """0 in the blanked squares and 1 elsewhere, (B, 1, rows, columns).
+
+        Every such mask is a window of one stencil that is twice as large and has the square in its middle.
+        """
+        stencil = torch.ones(1, 1, 2 * rows, 2 * columns, device=draw.top.device)
+        above, before = max(rows - self.cutout // 2, 0), max(columns - self.cutout // 2, 0)
+        below, behind = rows - self.cutout // 2 + self.cutout, columns - self.cutout // 2 + self.cutout
+        stencil[..., above:below, before:behind] = 0
+        return windows(stencil, rows - draw.cutout_row, columns - draw.cutout_column, rows, columns)
+
+
+def standard(name: str, **changes: Any) -> Augment:
+    """What the literature trains a data set with: its usual crop and flip, and the statistics of that name.
+
+    CIFAR: zero padding of 4, crop, flip. "imagenet": a window of 224 and flip (read the images at 256, for example).
+    MNIST and Fashion-MNIST: nothing but normalisation.
+
+    Args:
+        name: A name in `STATISTICS`; "cifar10:elr" is the augmentation of CIFAR-10 with the statistics of ELR's code.
+        changes: Other settings of `Augment`, such as `cutout=16`.
+
+    Raises:
+        InputError: If there is no such name.
+
+    Example:
+        >>> standard("cifar10", cutout=16).padding
+        4
+    """
+    if name not in STATISTICS:
+        raise InputError(f"no standard augmentation is called {name!r}; there are {', '.join(sorted(STATISTICS))}.")
+    settings: dict[str, dict[str, Any]] = {
+        "cifar10": {"padding": 4},
+        "cifar100": {"padding": 4},
+        "imagenet": {"padding": 0, "crop": 224},
+    }
+    still = {"padding": 0, "flip": False}
+    return Augment(**{"statistics": STATISTICS[name], **settings.get(name.partition(":")[0], still), **changes})
+
+
+def _image_shape(images: Tensor) -> tuple[int, int, int, int]:
+    if images.dtype != torch.uint8 or images.dim() != 4:
+        raise InputError(
+            f"augmentation is for uint8 images (B, C, H, W), got {images.dtype} of shape {tuple(images.shape)}. "
+            "Keep pixels as whole numbers 0…255: normalisation turns them into floats."
+        )
+    count, channels, height, width = images.shape
+    return count, channels, height, width

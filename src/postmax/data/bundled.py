@@ -1,0 +1,58 @@
+"""The small tables that come with scikit-learn: breast cancer and digits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from postmax.data.catalogue import Request, register
+from postmax.data.dataset import Dataset
+from postmax.errors import DataError
+from postmax.extras import need
+
+_TEST_SHARE = 0.2
+
+
+def read_bundled(name: str, loader: str, shape: tuple[int, int], request: Request) -> Dataset:
+    """A table of scikit-learn's.
+
+    They have no official split: `"all"` is everything, `"train"` and `"test"` are a fixed stratified 80 : 20.
+    """
+    table = getattr(need("sklearn.datasets", "data"), loader)()
+    if table.data.shape != shape:
+        raise DataError(f"scikit-learn's {loader}() has shape {table.data.shape}, not the {shape} of {name}.")
+    dataset = Dataset(
+        name=name,
+        inputs=torch.from_numpy(table.data.astype(np.float32)),
+        labels=torch.from_numpy(table.target.astype(np.int64)),
+        classes=tuple(str(c) for c in table.target_names),
+    )
+    if request.split == "all":
+        return dataset
+    test = stratified_mask(dataset.labels, _TEST_SHARE)
+    rows = test if request.split == "test" else ~test
+    return replace(dataset.subset(rows.nonzero()[:, 0]), name=name)
+
+
+def stratified_mask(labels: Tensor, share: float, *, seed: int = 0) -> Tensor:
+    """True for `share` of each class, drawn from `seed`: the same rows on every machine.
+
+    Example:
+        >>> stratified_mask(torch.tensor([0, 0, 0, 0, 1, 1, 1, 1]), 0.25).view(2, 4).sum(1)
+        tensor([1, 1])
+    """
+    generator = np.random.default_rng(seed)
+    mask = torch.zeros(len(labels), dtype=torch.bool)
+    for code in range(int(labels.max()) + 1):
+        rows = generator.permutation((labels == code).nonzero()[:, 0].numpy())
+        mask[torch.from_numpy(rows[: round(share * len(rows))])] = True
+    return mask
+
+
+_SPLITS = ("all", "train", "test")
+register("breast-cancer", partial(read_bundled, "breast-cancer", "load_breast_cancer", (569, 30)), splits=_SPLITS)
+register("digits", partial(read_bundled, "digits", "load_digits", (1797, 64)), splits=_SPLITS)

@@ -1,0 +1,126 @@
+"""Data sets by name."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from postmax.data.dataset import Dataset
+from postmax.data.download import RemoteFile, fetch
+from postmax.data.files import data_root, first_existing
+from postmax.errors import DataError
+from postmax.registry import Registry
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of the reader of a named data set.
+
+    Attributes:
+        root: The folder that holds all data sets.
+        split: One of the splits the data set has.
+        download: Whether files that are missing may be fetched.
+    """
+
+    root: Path
+    split: str
+    download: bool = False
+
+    def file(self, places: Sequence[Path], *, remote: RemoteFile | None = None, how: str) -> Path:
+        """The first of `places` that exists; else the remote file, downloaded to the last of them.
+
+        Args:
+            places: Where the file may lie.
+            remote: What to download when asked to; None where the licence forbids it.
+            how: Where a person gets the file, as a whole sentence.
+
+        Raises:
+            DataError: If it is nowhere; the message says which file to put where.
+        """
+        found = first_existing(places)
+        if found is not None:
+            return found
+        target = places[-1]
+        if remote is not None and self.download:
+            return fetch(remote, target.parent)
+        option = " With download=True it is fetched for you." if remote is not None else ""
+        raise DataError(f"{target} is missing. {how} Put it there, or give the root your data sets are in.{option}")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A named data set: how it is read, and the splits it has."""
+
+    read: Callable[[Request], Dataset]
+    splits: tuple[str, ...]
+
+
+_SOURCES: Registry[Source] = Registry("data set")
+_SPLIT_ALIASES = {"val": "test", "validation": "test"}
+
+
+def register(name: str, read: Callable[[Request], Dataset], *, splits: Sequence[str] = ("train", "test")) -> None:
+    """Make a data set known under `name`.
+
+    A module of `postmax.data` that calls this is found by itself: one file adds a data set.
+    """
+    _SOURCES.add(Source(read, tuple(splits)), name)
+
+
+def names() -> tuple[str, ...]:
+    """The names `load` knows.
+
+    Example:
+        >>> "cifar10n-worst" in names()
+        True
+    """
+    _discover()
+    return tuple(sorted(_SOURCES.names()))
+
+
+def splits(name: str) -> tuple[str, ...]:
+    """The splits of the data set called `name`.
+
+    Example:
+        >>> splits("cifar10")
+        ('train', 'test')
+    """
+    _discover()
+    return _SOURCES.get(name).splits
+
+
+def load(name: str, *, split: str = "train", root: str | Path | None = None, download: bool = False) -> Dataset:
+    """A data set by its name, from the files it is officially published as.
+
+    Args:
+        name: One of `names()`.
+        split: `"train"` or `"test"` (`"val"` is the same; for WebVision and ILSVRC12 it is the official validation set,
+            whose labels are the public ones). Tables without an official split also have `"all"`.
+        root: The folder that holds the files; `$POSTMAX_DATA` or `~/.cache/postmax` by default.
+        download: Fetch missing files, where their licence allows it.
+
+    Raises:
+        InputError: If there is no such data set or split.
+        DataError: If a file is missing (the message says which one to put where), damaged, or another version.
+
+    Example:
+        >>> load("breast-cancer", split="all").inputs.shape
+        torch.Size([569, 30])
+    """
+    available = splits(name)
+    split = _SPLIT_ALIASES.get(split, split)
+    if split not in available:
+        raise DataError(f"{name} has no split {split!r}; it has {', '.join(available)}.")
+    return _SOURCES.get(name).read(Request(data_root(root), split, download))
+
+
+@functools.cache
+def _discover() -> None:
+    """Import every module of this package, so that each registers what it reads."""
+    package = importlib.import_module("postmax.data")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"postmax.data.{module.name}")

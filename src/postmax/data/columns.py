@@ -1,0 +1,128 @@
+"""Tables as columns: CSV and Parquet."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from postmax.data.csv_text import read_csv_text
+from postmax.data.files import existing_file
+from postmax.errors import DataError
+from postmax.extras import need
+
+Columns: TypeAlias = Mapping[str, npt.NDArray[Any]]
+"""Name → numbers (float64, missing is NaN), whole numbers, or text (objects: `str`, missing is None)."""
+
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(\.[0-9]+)?")
+_LABEL_NAMES = ("label", "labels", "y", "target", "targets", "class")
+_CSV = frozenset({".csv", ".tsv", ".txt"})
+_PARQUET = frozenset({".parquet", ".pq"})
+
+
+def is_csv(path: str | Path) -> bool:
+    """Whether the name says CSV."""
+    return Path(path).suffix.lower() in _CSV
+
+
+def is_parquet(path: str | Path) -> bool:
+    """Whether the name says Parquet."""
+    return Path(path).suffix.lower() in _PARQUET
+
+
+def read_columns(path: str | Path) -> Columns:
+    """All columns of a CSV or Parquet file. CSV cells are text, whatever they look like; Parquet knows its types.
+
+    Raises:
+        DataError: If the file is damaged, another kind of file, has two columns of one name, no rows, or a Parquet
+            column that is neither numbers nor text.
+    """
+    path = existing_file(path)
+    if is_csv(path):
+        table = read_csv_text(path)
+        _check_names(table.header, path)
+        columns = {name: np.array(table.column(i), dtype=object) for i, name in enumerate(table.header)}
+    elif is_parquet(path):
+        content = read_parquet(path)
+        _check_names(content.column_names, path)
+        columns = {name: _parquet_column(content.column(name), f"{path}: {name}") for name in content.column_names}
+    else:
+        known = " ".join(sorted(_CSV | _PARQUET))
+        raise DataError(f"{path}: tables are read from {known} files; this is none of them.")
+    if not len(next(iter(columns.values()))):
+        raise DataError(f"{path} has no rows.")
+    return columns
+
+
+def read_parquet(path: Path) -> Any:
+    """A Parquet file as a `pyarrow.Table`; damage is a `DataError`."""
+    arrow, parquet = need("pyarrow", "data"), need("pyarrow.parquet", "data")
+    try:
+        return parquet.read_table(existing_file(path), partitioning=None)
+    except (arrow.ArrowException, OSError, ValueError) as error:
+        raise DataError(f"{path} is no Parquet file, or damaged ({error}).") from error
+
+
+def label_column(names: Iterable[str], given: str | None, path: str | Path) -> str:
+    """Which column holds the labels: the one given, the only one, or the only one with a usual name.
+
+    Raises:
+        DataError: If there is no such column or several; the message lists the columns.
+
+    Example:
+        >>> label_column(["age", "Label"], None, "table.csv")
+        'Label'
+    """
+    names = list(names)
+    listing = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
+    if given is not None:
+        if names.count(given) == 1:
+            return given
+        problem = f"has {names.count(given)} columns called {given!r}" if given in names else f"has no column {given!r}"
+        raise DataError(f"{path} {problem}; its columns are {listing}.")
+    found = names if len(names) == 1 else [name for name in names if name.lower() in _LABEL_NAMES]
+    if len(found) != 1:
+        raise DataError(f"{path}: which column holds the labels? Its columns are {listing}. Name one of them.")
+    return found[0]
+
+
+def label_values(texts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Labels from text: numbers if all of them are, so that 10 comes after 9; else the text.
+
+    Example:
+        >>> label_values(np.array(["10", "9"], dtype=object))
+        array([10,  9])
+        >>> label_values(np.array(["007", "9"], dtype=object))
+        array(['007', '9'], dtype=object)
+    """
+    numbers = [_NUMBER.fullmatch(text) for text in texts]
+    if not all(numbers):
+        return texts
+    return texts.astype(np.float64 if any(number and number[1] for number in numbers) else np.int64)
+
+
+def _check_names(names: Iterable[str], path: Path) -> None:
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        raise DataError(f"{path} has {count} columns called {name!r}. Rename them.")
+
+
+def _parquet_column(column: Any, where: str) -> npt.NDArray[Any]:
+    types = need("pyarrow.types", "data")
+    kind = column.type
+    if types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        if column.null_count == 0 and not types.is_decimal(kind):
+            values: npt.NDArray[Any] = column.to_numpy()
+            return values
+        return np.array([np.nan if v is None else float(v) for v in column.to_pylist()])
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or types.is_null(kind):
+        return np.array(column.to_pylist(), dtype=object)
+    raise DataError(f"{where} is of type {kind}; features are numbers or text. Convert the column, or drop it.")

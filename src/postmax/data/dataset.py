@@ -1,0 +1,92 @@
+"""What every reader returns: rows, labels, and the names of the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from postmax.errors import DataError
+
+
+class Rows(Protocol):
+    """The inputs of a data set: a tensor in memory, or something that reads rows when asked."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: Tensor, /) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class SelectedRows:
+    """Some of the rows of something that reads them when asked: still nothing is read."""
+
+    rows: Rows
+    index: Tensor
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __getitem__(self, index: Tensor, /) -> Tensor:
+        return self.rows[self.index[index]]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Mean and standard deviation of each channel, for pixels in [0, 1]."""
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Rows with labels.
+
+    Attributes:
+        name: What it is called in messages and results.
+        inputs: uint8 images (N, C, H, W) or float32 features (N, d): a tensor, or `Rows` that stream from disk.
+        labels: int64 (N,), indices into `classes`. These are what a method may train on.
+        classes: One name for each class.
+        clean_labels: The true labels where they are known and `labels` are not them; for evaluation only.
+        statistics: Channel statistics of the images, where published.
+    """
+
+    name: str
+    inputs: Tensor | Rows
+    labels: Tensor
+    classes: tuple[str, ...]
+    clean_labels: Tensor | None = None
+    statistics: Statistics | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.inputs) != len(self.labels):
+            raise DataError(f"{self.name}: {len(self.inputs)} rows but {len(self.labels)} labels.")
+        if len(self.labels) and not 0 <= int(self.labels.min()) <= int(self.labels.max()) < len(self.classes):
+            raise DataError(f"{self.name}: labels must lie in 0…{len(self.classes) - 1}, one for each class.")
+        if self.clean_labels is not None and len(self.clean_labels) != len(self.labels):
+            raise DataError(f"{self.name}: {len(self.clean_labels)} clean labels for {len(self.labels)} rows.")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return len(self.classes)
+
+    def with_labels(self, labels: Tensor | Sequence[int]) -> Dataset:
+        """The same rows under other (noisy) labels; today's labels become the clean ones unless those are known."""
+        clean = self.labels if self.clean_labels is None else self.clean_labels
+        return replace(self, labels=torch.as_tensor(labels, dtype=torch.int64), clean_labels=clean)
+
+    def subset(self, index: Tensor) -> Dataset:
+        """The rows at `index` (positions, or a mask), in that order; rows on disk stay there."""
+        if index.dtype == torch.bool:
+            index = index.nonzero()[:, 0]
+        inputs = self.inputs[index] if isinstance(self.inputs, Tensor) else SelectedRows(self.inputs, index)
+        clean = None if self.clean_labels is None else self.clean_labels[index]
+        return replace(self, inputs=inputs, labels=self.labels[index], clean_labels=clean)

@@ -1,0 +1,124 @@
+"""Fetching a published file: resumed when cut off, checked against its checksum, in place whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path
+from typing import Literal
+
+from postmax.data.files import check_digest, existing_file
+from postmax.errors import DataError
+
+_CHUNK = 1 << 18
+_TIMEOUT = 30.0
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file somebody publishes.
+
+    Attributes:
+        url: Where it is. Plain http is fine: the checksum tells whether it arrived as published.
+        checksum: Its hexadecimal digest.
+        algorithm: Which digest that is.
+    """
+
+    url: str
+    checksum: str
+    algorithm: Literal["md5", "sha256"] = "md5"
+
+    @property
+    def name(self) -> str:
+        """What the file is called."""
+        return self.url.rpartition("/")[2]
+
+    def check(self, path: Path) -> None:
+        """Compare a local copy with the published checksum; a mismatch is a `DataError`."""
+        check_digest(existing_file(path), self.algorithm, self.checksum)
+
+
+def fetch(remote: RemoteFile, folder: Path) -> Path:
+    """Download a file into `folder`, unless it is there already.
+
+    What has arrived is kept as `NAME.part`; the next attempt goes on from there. A file put together from two attempts
+    that fails its checksum is fetched once more from the beginning.
+
+    Returns:
+        The path of the verified file.
+
+    Raises:
+        DataError: If the server cannot be reached, refuses, or sends something else.
+    """
+    path = folder / remote.name
+    if path.exists():
+        remote.check(path)
+        return path
+    if not remote.url.startswith(("https://", "http://")):
+        raise DataError(f"{remote.url}: only http and https addresses can be downloaded.")
+    folder.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    resumed = part.exists()
+    _transfer(remote, part)
+    try:
+        remote.check(part)
+    except DataError:
+        part.unlink()
+        if not resumed:
+            raise
+        _transfer(remote, part)
+        remote.check(part)
+    part.replace(path)
+    return path
+
+
+def _transfer(remote: RemoteFile, part: Path) -> None:
+    start = part.stat().st_size if part.exists() else 0
+    request = urllib.request.Request(remote.url, headers={"User-Agent": "postmax"})  # noqa: S310  (checked in fetch)
+    if start:
+        request.add_header("Range", f"bytes={start}-")
+    try:
+        with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:  # noqa: S310
+            _save(response, part, start if response.status == 206 else 0, remote.name)
+    except urllib.error.HTTPError as error:
+        error.close()
+        # Nothing lies beyond what we have: it is complete, or of another version. The checksum tells.
+        if error.code == 416 and start:
+            return
+        raise DataError(f"{remote.url} answers {error.code} {error.reason}. It has moved: {_by_hand(part)}") from error
+    except (OSError, HTTPException) as error:
+        reason = getattr(error, "reason", error)
+        raise DataError(
+            f"{remote.url} cannot be downloaded: {reason}. Try again to resume, or {_by_hand(part)}"
+        ) from error
+
+
+def _save(response: HTTPResponse, part: Path, start: int, name: str) -> None:
+    length = response.headers.get("Content-Length")
+    total = start + int(length) if length else None
+    with part.open("ab" if start else "wb") as file:
+        done = start
+        while chunk := response.read(_CHUNK):
+            file.write(chunk)
+            done += len(chunk)
+            _show_progress(name, done, total)
+        file.flush()
+        os.fsync(file.fileno())
+    if total is not None and done < total:
+        raise ConnectionError(f"the connection ended after {done:,} of {total:,} bytes")
+
+
+def _show_progress(name: str, done: int, total: int | None) -> None:
+    if not sys.stderr.isatty():
+        return
+    share = f" of {total / 1e6:.1f} MB, {done / total:.0%}" if total else " MB"
+    finished = "\n" if done == total else ""
+    print(f"\r{name}: {done / 1e6:.1f}{share}", end=finished, file=sys.stderr, flush=True)
+
+
+def _by_hand(part: Path) -> str:
+    return f"fetch it by other means and put it at {part.with_suffix('')}."

@@ -1,0 +1,86 @@
+"""Finding and checking files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from postmax.errors import DataError
+
+_CHUNK = 1 << 20
+
+
+def data_root(root: str | Path | None = None) -> Path:
+    """Where data sets live: `root`, else `$POSTMAX_DATA`, else `~/.cache/postmax`."""
+    return Path(root or os.environ.get("POSTMAX_DATA") or "~/.cache/postmax").expanduser()
+
+
+def existing_file(path: str | Path) -> Path:
+    """The path, if there is a file with something in it.
+
+    Raises:
+        DataError: If it is missing, a folder, or empty.
+    """
+    path = Path(path).expanduser()
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; a file was expected.")
+    if not path.exists():
+        raise DataError(f"{path} does not exist.")
+    if path.is_file() and not path.stat().st_size:
+        raise DataError(f"{path} is empty.")
+    return path
+
+
+def existing_folder(path: str | Path) -> Path:
+    """The path, if it is a folder.
+
+    Raises:
+        DataError: If it is missing or no folder.
+    """
+    path = Path(path).expanduser()
+    if not path.is_dir():
+        raise DataError(f"{path} {'is a file; a folder was expected' if path.exists() else 'does not exist'}.")
+    return path
+
+
+def first_existing(candidates: Sequence[Path]) -> Path | None:
+    """The first path that exists."""
+    return next((path for path in candidates if path.exists()), None)
+
+
+def file_digest(path: Path, algorithm: str) -> str:
+    """The hexadecimal MD5 or SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
+
+
+def check_digest(path: Path, algorithm: str, expected: str) -> None:
+    """Compare a file with its published checksum.
+
+    Raises:
+        DataError: If they differ.
+    """
+    actual = file_digest(path, algorithm)
+    if actual != expected:
+        raise DataError(
+            f"{path}: its {algorithm.upper()} is {actual}, but the published file has {expected}. "
+            "The file is damaged or another version; delete it and fetch it again."
+        )
+
+
+def read_at_most(stream: IO[bytes], limit: int, where: str) -> bytes:
+    """All that is left in `stream`, as long as it is no more than `limit` bytes: a cap on what decompresses to much.
+
+    Raises:
+        DataError: If there is more.
+    """
+    parts, total = [], 0
+    while part := stream.read(min(_CHUNK, limit + 1 - total)):
+        parts.append(part)
+        total += len(part)
+        if total > limit:
+            raise DataError(f"{where} holds more than the {limit:,} bytes it may have; it is not what it claims to be.")
+    return b"".join(parts)

@@ -1,0 +1,150 @@
+"""Images that stay on disk until they are asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from postmax.errors import DataError
+from postmax.extras import need
+
+# Only these: some of Pillow's other decoders start programs.
+_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
+_LARGEST_IMAGE = 64_000_000
+_WHITE = (255, 255, 255, 255)
+
+
+class ImageFiles:
+    """Image files as rows: an index gives uint8 (n, 3, H, W).
+
+    Args:
+        paths: One file for each row.
+        size: The shorter side is scaled to this and the middle size × size cut out. None leaves images as they are;
+            they must then be of one size.
+        threads: How many images are decoded at once; by default one for each core, eight at most.
+        max_pixels: Larger images are refused before they are decoded: a small file can claim to be enormous.
+
+    Example:
+        >>> import tempfile
+        >>> from PIL import Image
+        >>> path = Path(tempfile.mkdtemp()) / "grey.png"
+        >>> Image.new("L", (40, 20), 128).save(path)
+        >>> ImageFiles([path], size=8)[torch.tensor([0, 0])].shape
+        torch.Size([2, 3, 8, 8])
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str | Path],
+        *,
+        size: int | None,
+        threads: int | None = None,
+        max_pixels: int = _LARGEST_IMAGE,
+    ) -> None:
+        self.paths = [str(path) for path in paths]
+        self.size = size
+        self.threads = threads or min(8, os.cpu_count() or 1)
+        self.max_pixels = max_pixels
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: Tensor, /) -> Tensor:
+        paths = [self.paths[i] for i in index.tolist()]
+        if self.threads == 1 or len(paths) < 2:
+            images = [self._read(path) for path in paths]
+        else:
+            with ThreadPoolExecutor(self.threads) as pool:
+                images = list(pool.map(self._read, paths))
+        if not images:
+            side = self.size or 0
+            return torch.empty(0, 3, side, side, dtype=torch.uint8)
+        for path, image in zip(paths, images, strict=True):
+            if image.shape != images[0].shape:
+                raise DataError(
+                    f"{path} is {image.shape[1]} × {image.shape[0]} pixels, but {paths[0]} is "
+                    f"{images[0].shape[1]} × {images[0].shape[0]}. Give a size to bring them to."
+                )
+        return torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2).contiguous()
+
+    def _read(self, path: str) -> npt.NDArray[np.uint8]:
+        return read_image(path, size=self.size, max_pixels=self.max_pixels)
+
+
+def read_image(path: str | Path, *, size: int | None = None, max_pixels: int = _LARGEST_IMAGE) -> npt.NDArray[np.uint8]:
+    """One image as RGB bytes (H, W, 3), upright.
+
+    Grey, palette, CMYK and 16-bit images are converted; what is transparent becomes white; of an animation it is the
+    first picture. Size and max_pixels are as in `ImageFiles`.
+
+    Raises:
+        DataError: If the file is missing, no image, truncated, or larger than `max_pixels`.
+    """
+    pillow = need("PIL.Image", "data")
+    try:
+        with pillow.open(path, formats=_FORMATS) as image:
+            _check_pixels(image, max_pixels)
+            if size is not None:
+                # JPEG decodes to an eighth, quarter or half of its size for nearly nothing.
+                image.draft("RGB", (2 * size, 2 * size))
+            upright = need("PIL.ImageOps", "data").exif_transpose(image)
+            rgb = _to_rgb(upright, pillow)
+            return np.array(rgb if size is None else _middle(rgb, size, pillow))
+    except FileNotFoundError as error:
+        raise DataError(f"{path} does not exist.") from error
+    except Exception as error:  # decoders fail in any way they like
+        raise DataError(f"{path} cannot be read as an image: {error}. It is damaged, truncated or no image.") from error
+
+
+def _check_pixels(image: Any, most: int) -> None:
+    width, height = image.size
+    if width * height > most:
+        raise ValueError(f"it claims {width} × {height} pixels, more than the {most:,} allowed")
+
+
+def _to_rgb(image: Any, pillow: Any) -> Any:
+    if image.mode.startswith("I"):
+        # Pillow would clip 16 bits to 255; the upper eight of them are the picture.
+        grey = np.clip(np.asarray(image), 0, 65535).astype(np.uint16) >> 8
+        return pillow.fromarray(grey.astype(np.uint8)).convert("RGB")
+    if image.mode == "F":
+        raise ValueError("its pixels are floating-point numbers of unknown scale")
+    if image.has_transparency_data:
+        rgba = image.convert("RGBA")
+        return pillow.alpha_composite(pillow.new("RGBA", rgba.size, _WHITE), rgba).convert("RGB")
+    return image.convert("RGB")
+
+
+def _middle(image: Any, size: int, pillow: Any) -> Any:
+    width, height = image.size
+    scale = size / min(width, height)
+    width, height = max(size, round(width * scale)), max(size, round(height * scale))
+    left, top = (width - size) // 2, (height - size) // 2
+    resized = image if image.size == (width, height) else image.resize((width, height), pillow.Resampling.BILINEAR)
+    return resized.crop((left, top, left + size, top + size))
+
+
+def check_all_exist(paths: Sequence[Path]) -> None:
+    """Look for every file now, one listing for each folder, rather than an hour into training.
+
+    Raises:
+        DataError: If one is missing; the message names the first and counts the others.
+    """
+    listings: dict[Path, frozenset[str]] = {}
+    missing = []
+    for path in paths:
+        folder = path.parent
+        if folder not in listings:
+            listings[folder] = frozenset(e.name for e in folder.iterdir()) if folder.is_dir() else frozenset()
+        if path.name not in listings[folder]:
+            missing.append(path)
+    if missing:
+        raise DataError(f"{missing[0]} is missing, and {len(missing) - 1} more of {len(paths)} listed images.")

@@ -1,0 +1,94 @@
+"""A folder of images, one subfolder for each class."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from postmax.data.dataset import Dataset, Rows
+from postmax.data.files import existing_folder
+from postmax.data.image_files import ImageFiles, read_image
+from postmax.errors import DataError
+
+_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"})
+_LITTER = frozenset({"thumbs.db", "desktop.ini", "__macosx"})
+_FITS_IN_MEMORY = 512 << 20
+
+
+def read_image_folder(
+    path: str | Path,
+    *,
+    size: int | None = None,
+    in_memory: bool | None = None,
+    threads: int | None = None,
+) -> Dataset:
+    """The images of a folder whose subfolders are the classes.
+
+    Hidden files and what operating systems leave behind (`Thumbs.db`, `desktop.ini`) are passed over. Subfolders of a
+    class belong to it.
+
+    Args:
+        path: The folder.
+        size: Bring every image to size × size: the shorter side is scaled, the middle cut out. Needed where images
+            differ in size.
+        in_memory: Decode everything now, which also finds every damaged file now. By default up to half a gigabyte.
+        threads: How many images are decoded at once.
+
+    Raises:
+        DataError: If there are no classes, a class has no images, or a file in it is no image.
+    """
+    folder = existing_folder(path).resolve()
+    classes = sorted(entry for entry in folder.iterdir() if entry.is_dir() and not _is_litter(entry.name))
+    if not classes:
+        raise DataError(f"{folder} has no subfolders; put the images of each class into a folder of its own.")
+    stray = next((e for e in sorted(folder.iterdir()) if e.is_file() and _is_image(e)), None)
+    if stray is not None:
+        raise DataError(f"{stray} lies beside the class folders, so it has no class. Move it into one of them.")
+    files = [list(_images(entry)) for entry in classes]
+    for entry, images in zip(classes, files, strict=True):
+        if not images:
+            raise DataError(f"{entry} has no images. Remove the folder, or add images to the class.")
+    paths = [image for images in files for image in images]
+    rows = ImageFiles(paths, size=size, threads=threads)
+    return Dataset(
+        name=folder.name,
+        inputs=_in_memory(rows) if _wanted(rows, in_memory) else rows,
+        labels=torch.repeat_interleave(torch.arange(len(classes)), torch.tensor([len(f) for f in files])),
+        classes=tuple(entry.name for entry in classes),
+    )
+
+
+def _images(folder: Path) -> Iterator[Path]:
+    for entry in sorted(folder.iterdir()):
+        if _is_litter(entry.name):
+            continue
+        if entry.is_dir():
+            yield from _images(entry)
+        elif _is_image(entry):
+            yield entry
+        else:
+            known = " ".join(sorted(_SUFFIXES))
+            raise DataError(f"{entry} is no image postmax reads ({known}). Convert it, or take it out of the folder.")
+
+
+def _is_litter(name: str) -> bool:
+    return name.startswith(".") or name.lower() in _LITTER
+
+
+def _is_image(path: Path) -> bool:
+    return not _is_litter(path.name) and os.path.splitext(path.name)[1].lower() in _SUFFIXES  # noqa: PTH122  (fast)
+
+
+def _wanted(rows: ImageFiles, in_memory: bool | None) -> bool:
+    if in_memory is not None:
+        return in_memory
+    pixels = rows.size**2 if rows.size else read_image(rows.paths[0]).size // 3
+    return 3 * pixels * len(rows) <= _FITS_IN_MEMORY
+
+
+def _in_memory(rows: Rows, chunk: int = 256) -> Tensor:
+    return torch.cat([rows[index] for index in torch.arange(len(rows)).tensor_split(max(1, len(rows) // chunk))])

@@ -1,0 +1,119 @@
+"""MNIST, Fashion-MNIST and KMNIST: the same four files under different addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+
+from postmax.data.catalogue import Request, register
+from postmax.data.dataset import Dataset, Statistics
+from postmax.data.download import RemoteFile
+from postmax.data.idx import read_idx
+from postmax.errors import DataError
+
+_PREFIXES = {"train": "train", "test": "t10k"}
+_DIGITS = tuple("0123456789")
+
+
+@dataclass(frozen=True)
+class MnistFamily:
+    """One member of the family.
+
+    Attributes:
+        name: Its name, which is also the folder of its files.
+        torchvision: The folder torchvision keeps it in.
+        url: Where the four files are.
+        md5: Of train images, train labels, test images, test labels, gzipped.
+        classes: The names of the classes.
+        counts: How many images each class has in each split.
+        statistics: Mean and deviation of the pixels, where published.
+    """
+
+    name: str
+    torchvision: str
+    url: str
+    md5: tuple[str, str, str, str]
+    classes: tuple[str, ...]
+    counts: Mapping[str, tuple[int, ...]]
+    statistics: Statistics | None = None
+
+
+_BALANCED = {"train": (6000,) * 10, "test": (1000,) * 10}
+MNIST = MnistFamily(
+    "mnist",
+    "MNIST",
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    (
+        "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+        "d53e105ee54ea40749a09fcbcd1e9432",
+        "9fb629c4189551a2d022fa330f9573f3",
+        "ec29112dd5afa0611ce80d1b7f02629c",
+    ),
+    _DIGITS,
+    {
+        "train": (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949),
+        "test": (980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009),
+    },
+    Statistics((0.1307,), (0.3081,)),
+)
+FASHION_MNIST = MnistFamily(
+    "fashion-mnist",
+    "FashionMNIST",
+    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+    (
+        "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+        "25c81989df183df01b3e8a0aad5dffbe",
+        "bef4ecab320f06d8554ea6380940ec79",
+        "bb300cfdad3c16e7a12a480ee83cd310",
+    ),
+    ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
+    _BALANCED,
+    Statistics((0.2860,), (0.3530,)),
+)
+KMNIST = MnistFamily(
+    "kmnist",
+    "KMNIST",
+    "https://codh.rois.ac.jp/kmnist/dataset/kmnist/",
+    (
+        "bdb82020997e1d708af4cf47b453dcf7",
+        "e144d726b3acfaa3e44228e80efcd344",
+        "5c965bf0a639b31b8f53240b1b52f4d7",
+        "7320c461ea6c1c855c0b718fb2a4b134",
+    ),
+    ("o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo"),
+    _BALANCED,
+)
+
+
+def read_mnist(family: MnistFamily, request: Request) -> Dataset:
+    """The images and labels of a split; gzipped files are checked against their MD5, all of them by their content.
+
+    Raises:
+        DataError: If a file is missing, damaged, or belongs to another member of the family.
+    """
+    prefix, first = _PREFIXES[request.split], 0 if request.split == "train" else 2
+    paths = []
+    for stem, md5 in zip(("images-idx3", "labels-idx1"), family.md5[first : first + 2], strict=True):
+        plain = f"{prefix}-{stem}-ubyte"
+        folders = [request.root / family.torchvision / "raw", request.root / family.name]
+        places = [folder / name for folder in folders for name in (plain, f"{plain}.gz")]
+        remote = RemoteFile(f"{family.url}{plain}.gz", md5)
+        path = request.file(places, remote=remote, how=f"Download {remote.url}.")
+        if path.suffix == ".gz":
+            remote.check(path)
+        paths.append(path)
+    dataset = read_idx(*paths, classes=family.classes)
+    counts = tuple(torch.bincount(dataset.labels, minlength=len(family.classes)).tolist())
+    if counts != tuple(family.counts[request.split]):
+        raise DataError(
+            f"{paths[1]}: the classes have {counts} images, but those of {family.name} have "
+            f"{family.counts[request.split]}. It is another data set's file, or damaged."
+        )
+    return replace(dataset, name=family.name, statistics=family.statistics)
+
+
+for _family in (MNIST, FASHION_MNIST, KMNIST):
+    register(_family.name, partial(read_mnist, _family))

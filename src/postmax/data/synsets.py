@@ -1,0 +1,66 @@
+"""The class list that WebVision and ILSVRC12 share: WebVision's `info/synsets.txt`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from postmax.data.catalogue import Request
+from postmax.data.files import existing_file
+from postmax.errors import DataError
+
+MINI_CLASSES = 50
+_WNID = re.compile(r"n\d{8}")
+
+
+@dataclass(frozen=True)
+class Synsets:
+    """WordNet ids in the order of WebVision's class indices, and a readable name for each class."""
+
+    ids: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def first(self, count: int | None) -> Synsets:
+        """The first `count` classes, or all."""
+        return Synsets(self.ids[:count], self.names[:count])
+
+
+def read_synsets(path: Path) -> Synsets:
+    """Read `synsets.txt`, whose lines are like `n01440764 tench, Tinca tinca`.
+
+    Raises:
+        DataError: If it is missing, or a line does not start with a WordNet id of its own.
+    """
+    ids, names = [], []
+    for number, line in enumerate(read_lines(path), 1):
+        wnid, _, words = line.partition(" ")
+        if not _WNID.fullmatch(wnid) or wnid in ids:
+            raise DataError(f"{path}: line {number} must start with a WordNet id of its own, it is {line[:40]!r}.")
+        ids.append(wnid)
+        # Different classes share a first word ("crane"), so the id stays in the name.
+        names.append(f"{wnid} {words.partition(',')[0]}".strip())
+    return Synsets(tuple(ids), tuple(names))
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of an official list, without blank ones at the end.
+
+    Raises:
+        DataError: If the file is missing, empty or not text.
+    """
+    try:
+        return existing_file(path).read_text("utf-8").rstrip().splitlines()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not text: {error}.") from error
+
+
+def webvision_folder(request: Request) -> Path:
+    """The folder WebVision was unpacked in: `root/webvision`, or `root` itself.
+
+    Raises:
+        DataError: If `info/synsets.txt` is in neither.
+    """
+    places = [request.root / "info" / "synsets.txt", request.root / "webvision" / "info" / "synsets.txt"]
+    how = "Unpack info.tar of WebVision 1.0 (data.vision.ee.ethz.ch/cvl/webvision, after accepting its terms)."
+    return request.file(places, how=how).parent.parent

@@ -1,0 +1,192 @@
+"""Columns of a table as one matrix of numbers: the same for the table a model saw first and every later one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from postmax.data.columns import Columns
+from postmax.errors import DataError
+
+_MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+_MOST_CATEGORIES = 100
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """A column of numbers; `fill` stands in for missing values, None if they are errors."""
+
+    name: str
+    fill: float | None = None
+
+    @property
+    def features(self) -> list[str]:
+        """A name for each feature the column gives."""
+        return [self.name]
+
+    def encode(self, values: npt.NDArray[Any], where: str) -> npt.NDArray[np.float32]:
+        """The features (N, 1)."""
+        numbers = _numbers(values)
+        if numbers is None:
+            row = next(i for i in range(len(values)) if _numbers(values[i : i + 1]) is None)
+            raise DataError(f"{where}: row {row} holds {values[row]!r}, which is no number.")
+        if self.fill is not None:
+            numbers = np.where(np.isnan(numbers), self.fill, numbers)
+        with np.errstate(over="ignore"):
+            features = numbers.astype(np.float32)
+        bad = np.flatnonzero(~np.isfinite(features))
+        if len(bad):
+            raise DataError(_unusable(where, numbers, bad))
+        return features[:, None]
+
+
+@dataclass(frozen=True)
+class CategoryColumn:
+    """A column of text: one feature for each category, 1 where it applies. A missing value is the category `""`."""
+
+    name: str
+    categories: tuple[str, ...]
+
+    @property
+    def features(self) -> list[str]:
+        """A name for each feature the column gives."""
+        return [f"{self.name}={category or '(missing)'}" for category in self.categories]
+
+    def encode(self, values: npt.NDArray[Any], where: str) -> npt.NDArray[np.float32]:
+        """The features (N, number of categories)."""
+        texts, categories = _texts(values), np.array(self.categories)
+        places = np.clip(np.searchsorted(categories, texts), 0, len(categories) - 1)
+        new = np.flatnonzero(categories[places] != texts)
+        if len(new):
+            raise DataError(f"{where}: row {new[0]} holds {str(texts[new[0]])!r}, none of the categories seen before.")
+        return np.eye(len(categories), dtype=np.float32)[places]
+
+
+@dataclass(frozen=True)
+class TableEncoder:
+    """How columns become features.
+
+    Example:
+        >>> columns = {"age": np.array([30.0, 40.0]), "colour": np.array(["red", "blue"], dtype=object)}
+        >>> encoder = TableEncoder.fit(columns)
+        >>> encoder.features
+        ('age', 'colour=blue', 'colour=red')
+        >>> encoder.encode(columns)
+        tensor([[30.,  0.,  1.],
+                [40.,  1.,  0.]])
+    """
+
+    columns: tuple[NumberColumn | CategoryColumn, ...]
+
+    @classmethod
+    def fit(
+        cls,
+        columns: Columns,
+        *,
+        categorical: Collection[str] = (),
+        missing: Literal["error", "median"] = "error",
+        where: str = "the table",
+    ) -> TableEncoder:
+        """Decide on each column: numbers where every value is a number, one-hot otherwise.
+
+        Args:
+            columns: The table, without its label.
+            categorical: Columns to treat as text although they look like numbers.
+            missing: What to do with missing numbers: an error, or the median of the column.
+            where: The file to name in errors.
+
+        Raises:
+            DataError: If a column is entirely missing, or text with more than 100 different values.
+        """
+        return cls(
+            tuple(_fit_column(name, v, name in categorical, missing, where) for name, v in columns.items()),
+        )
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """A name for each feature."""
+        return tuple(feature for column in self.columns for feature in column.features)
+
+    def encode(self, columns: Columns, *, where: str = "the table") -> Tensor:
+        """The features of a table, float32 (N, d). Columns the encoder does not know are passed over.
+
+        Raises:
+            DataError: If a column is missing, a number is missing, infinite or no number, or a category is new.
+        """
+        absent = [column.name for column in self.columns if column.name not in columns]
+        if absent:
+            raise DataError(f"{where} has no column {absent[0]!r}, which the features are made of.")
+        parts = [c.encode(columns[c.name], f"{where}: column {c.name!r}") for c in self.columns]
+        return torch.from_numpy(np.concatenate(parts, axis=1))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The encoder as plain values, for a JSON file."""
+        return {"columns": [asdict(column) for column in self.columns]}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> TableEncoder:
+        """The encoder `to_dict` described."""
+        return cls(
+            tuple(
+                CategoryColumn(c["name"], tuple(c["categories"])) if "categories" in c else NumberColumn(**c)
+                for c in content["columns"]
+            )
+        )
+
+
+def _fit_column(
+    name: str, values: npt.NDArray[Any], as_text: bool, missing: str, where: str
+) -> NumberColumn | CategoryColumn:
+    where = f"{where}: column {name!r}"
+    numbers = None if as_text else _numbers(values)
+    if numbers is None:
+        categories = np.unique(_texts(values)).tolist()
+        if len(categories) > _MOST_CATEGORIES:
+            raise DataError(
+                f"{where} is text with {len(categories)} different values, such as {categories[-1]!r}. "
+                "Drop it if it names rows; write numbers with a decimal point."
+            )
+        return CategoryColumn(name, tuple(categories))
+    known = numbers[np.isfinite(numbers)]
+    if not len(known):
+        raise DataError(f"{where} has no values at all. Drop it.")
+    return NumberColumn(name, float(np.median(known)) if missing == "median" else None)
+
+
+def _unusable(where: str, numbers: npt.NDArray[np.float64], rows: npt.NDArray[np.intp]) -> str:
+    shown = ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
+    missing = np.isnan(numbers[rows[0]])
+    what = "no value" if missing else f"{numbers[rows[0]]}, too large for a feature"
+    advice = 'Fill them in, drop the rows, or ask for missing="median".' if missing else "Mend or drop the rows."
+    return f"{where}: row {rows[0]} has {what} ({len(rows)} such rows: {shown}). {advice}"
+
+
+def _numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
+    """The values as float64 with NaN for missing ones; None if one of them is no number."""
+    if values.dtype.kind in "fiub":
+        return values.astype(np.float64)
+    if any("_" in v for v in values if v is not None):  # Python reads "1_000" as a number; people mean a name
+        return None
+    try:
+        return values.astype(np.float64)
+    except (ValueError, TypeError):
+        cells = ["nan" if v is None or v.strip().lower() in _MISSING_WORDS else v for v in values]
+    try:
+        return np.array(cells, dtype=object).astype(np.float64)
+    except ValueError:
+        return None
+
+
+def _texts(values: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
+    def text(value: Any) -> str:
+        if value is None or (isinstance(value, float) and np.isnan(value)):
+            return ""
+        return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+
+    return np.array([text(v) for v in values.tolist()], dtype=np.str_)

@@ -1,0 +1,68 @@
+"""A person's own table, CSV or Parquet, as a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Literal
+
+from postmax.data.columns import is_csv, label_column, label_values, read_columns
+from postmax.data.dataset import Dataset
+from postmax.data.table_encoder import TableEncoder
+from postmax.errors import DataError
+from postmax.labels import encode_labels
+
+
+def read_table(
+    path: str | Path,
+    *,
+    label: str | None = None,
+    drop: Collection[str] = (),
+    categorical: Collection[str] = (),
+    missing: Literal["error", "median"] = "error",
+    encoder: TableEncoder | None = None,
+) -> Dataset:
+    r"""The rows of a CSV or Parquet file as float32 features, one column of it as labels.
+
+    Columns of numbers are features as they are. Columns of text give one feature for each category, a missing value
+    being a category too. Nothing is left out or scaled.
+
+    Args:
+        path: The file. CSV: a header line, then rows separated by comma, semicolon, tab or bar, UTF-8.
+        label: The column that holds the labels; by default the one called label, labels, y, target, targets or class.
+        drop: Columns that are no features, such as an identifier.
+        categorical: Columns of numbers that stand for categories.
+        missing: Missing numbers are an error that names their rows, or replaced by the median of their column.
+        encoder: How an earlier table was turned into features, to do the same with this one.
+
+    Raises:
+        DataError: If the file cannot be read, or a column cannot be turned into features.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "flowers.csv"
+        >>> _ = path.write_text("petal;colour;label\n1.5;red;rose\n2.0;white;lily\n")
+        >>> flowers = read_table(path)
+        >>> flowers.inputs, flowers.labels, flowers.classes
+        (tensor([[1.5000, 1.0000, 0.0000],
+                [2.0000, 0.0000, 1.0000]]), tensor([1, 0]), ('lily', 'rose'))
+    """
+    path = Path(path).expanduser()
+    columns = read_columns(path)
+    label = label_column(columns, label, path)
+    unknown = sorted({*drop, *categorical} - {*columns})
+    if unknown:
+        raise DataError(f"{path} has no column {unknown[0]!r}; its columns are {', '.join(columns)}.")
+    features = {name: values for name, values in columns.items() if name != label and name not in drop}
+    if not features:
+        raise DataError(f"{path} has no columns but the label {label!r}; there is nothing to learn from.")
+    if encoder is None:
+        encoder = TableEncoder.fit(features, categorical=categorical, missing=missing, where=str(path))
+    labels = label_values(columns[label]) if is_csv(path) else columns[label]
+    encoded = encode_labels(labels, where=f"{path}: column {label!r}")
+    return Dataset(
+        name=path.stem,
+        inputs=encoder.encode(features, where=str(path)),
+        labels=encoded.codes,
+        classes=tuple(map(str, encoded.classes)),
+    )

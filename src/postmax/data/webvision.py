@@ -1,0 +1,71 @@
+"""WebVision 1.0 in its official layout: images that were found on the web by searching for ImageNet's classes.
+
+`webvision-mini` is what the literature trains on: the first 50 classes of the images from Google.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+import torch
+
+from postmax.data.catalogue import Request, register
+from postmax.data.dataset import Dataset, Statistics
+from postmax.data.image_files import ImageFiles, check_all_exist
+from postmax.data.synsets import MINI_CLASSES, read_lines, read_synsets, webvision_folder
+from postmax.errors import DataError
+
+IMAGENET_STATISTICS = Statistics((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+IMAGE_SIZE = 256
+_TRAIN_LISTS = {
+    "webvision-mini": ("train_filelist_google.txt",),
+    "webvision": ("train_filelist_google.txt", "train_filelist_flickr.txt"),
+}
+_ROWS = {("webvision-mini", "train"): 65_944, ("webvision-mini", "test"): 2_500, ("webvision", "test"): 50_000}
+
+
+def read_webvision(name: str, num_classes: int | None, request: Request) -> Dataset:
+    """The images the official lists name, read from disk when asked for, as 256 × 256.
+
+    Raises:
+        DataError: If a list or an image is missing, or a line of a list is malformed.
+    """
+    folder = webvision_folder(request)
+    synsets = read_synsets(folder / "info" / "synsets.txt")
+    if request.split == "train":
+        lists, images = _TRAIN_LISTS[name], folder
+    else:
+        lists, images = ("val_filelist.txt",), folder / "val_images_256"
+    rows = [row for file in lists for row in _read_list(folder / "info" / file, len(synsets.ids))]
+    chosen = synsets.first(num_classes)
+    rows = [(path, label) for path, label in rows if label < len(chosen.ids)]
+    expected = _ROWS.get((name, request.split), len(rows))
+    if len(rows) != expected:
+        raise DataError(f"{folder / 'info' / lists[0]} names {len(rows)} images for {name}, it should name {expected}.")
+    paths = [images / path for path, _ in rows]
+    check_all_exist(paths)
+    return Dataset(
+        name=name,
+        inputs=ImageFiles(paths, size=IMAGE_SIZE),
+        labels=torch.tensor([label for _, label in rows], dtype=torch.int64),
+        classes=chosen.names,
+        statistics=IMAGENET_STATISTICS,
+    )
+
+
+def _read_list(path: Path, num_classes: int) -> list[tuple[str, int]]:
+    """The rows of a list, whose lines are like `google/q0001/abc.jpg 0`."""
+    rows = []
+    for number, line in enumerate(read_lines(path), 1):
+        image, _, label = line.strip().rpartition(" ")
+        if not (image and label.isdecimal() and int(label) < num_classes):
+            raise DataError(f"{path}: line {number} must be a file and a class below {num_classes}: {line[:60]!r}.")
+        if PurePosixPath(image).is_absolute() or ".." in PurePosixPath(image).parts:
+            raise DataError(f"{path}: line {number} leads out of the folder: {image!r}.")
+        rows.append((image, int(label)))
+    return rows
+
+
+register("webvision-mini", partial(read_webvision, "webvision-mini", MINI_CLASSES))
+register("webvision", partial(read_webvision, "webvision", None))

@@ -1,0 +1,54 @@
+"""Anchor points (Patrini et al. 2017): the row most surely of class i shows what becomes of class i."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from postmax.errors import InputError
+from postmax.estimation.evidence import Evidence
+from postmax.estimation.method import Rows, Solution, normalise_rows, prior_behind
+
+
+@dataclass(frozen=True)
+class AnchorPoints:
+    """T[i] = p(x*), x* the row with the largest probability of class i.
+
+    Args:
+        percentile: Take the largest probability below this percentile instead of the largest of all, which may be an
+            outlier; published with 97 for ten classes and None for a hundred.
+    """
+
+    percentile: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.percentile is not None and not 0 < self.percentile <= 100:
+            raise InputError(f"a percentile lies in (0, 100], got {self.percentile}.")
+
+    def rows(self, evidence: Evidence) -> Rows:
+        """Probabilities and labels."""
+        return evidence.out_of_sample, evidence.labels
+
+    def solve(self, rows: Rows, num_classes: int, start: Solution | None = None) -> Solution:  # noqa: ARG002
+        """The probabilities of the anchors, row by row."""
+        probabilities, labels = rows
+        matrix = normalise_rows(probabilities[anchors(probabilities, self.percentile)])
+        return Solution(matrix, prior_behind(matrix, labels))
+
+
+def anchors(probabilities: Tensor, percentile: float | None) -> Tensor:
+    """The row index of each class's anchor.
+
+    The published filter sets the largest entries of a column to zero in place, which later classes then read; here
+    nothing is changed.
+    """
+    if percentile is None:
+        return probabilities.argmax(0)
+    ranked = probabilities.sort(0)
+    threshold = ranked.values[math.ceil(percentile / 100 * (len(probabilities) - 1))]
+    below = (ranked.values < threshold).sum(0)
+    # All entries equal: nothing lies below the threshold, and any row will do.
+    return ranked.indices[(below - 1).clamp_min(0), torch.arange(probabilities.shape[1])]

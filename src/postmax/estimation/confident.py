@@ -1,0 +1,46 @@
+"""The confident joint (Northcutt et al. 2021): count the rows that are confidently of another class than labelled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from postmax.estimation.evidence import Evidence
+from postmax.estimation.method import Rows, Solution, count_pairs, normalise_rows
+
+
+@dataclass(frozen=True)
+class ConfidentJoint:
+    """Counts of (confident class, label), scaled to the number of rows each label has."""
+
+    def rows(self, evidence: Evidence) -> Rows:
+        """Probabilities and labels."""
+        return evidence.out_of_sample, evidence.labels
+
+    def solve(self, rows: Rows, num_classes: int, start: Solution | None = None) -> Solution:  # noqa: ARG002
+        """The joint of true class and label, and from it the matrix and the prior."""
+        probabilities, labels = rows
+        joint = count_pairs(*confident_pairs(probabilities, labels), num_classes)
+        label_count = torch.bincount(labels, minlength=num_classes).double()
+        # A label without a confident row is taken at its word.
+        joint = joint + torch.diag((joint.sum(0) == 0).double())
+        joint = joint / joint.sum(0) * label_count
+        return Solution(normalise_rows(joint), joint.sum(1) / joint.sum())
+
+
+def confident_pairs(probabilities: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """(confident class, label) of the rows that have a confident class.
+
+    A class is confident where its probability reaches the mean it has among its own labels; among several the most
+    probable one counts. A class below its own threshold never does.
+    """
+    k = probabilities.shape[1]
+    own = probabilities.gather(1, labels[:, None]).flatten()
+    count = torch.bincount(labels, minlength=k)
+    threshold = torch.zeros(k, dtype=own.dtype).index_add_(0, labels, own) / count
+    reaches = probabilities >= threshold.nan_to_num(nan=torch.inf)
+    confident = reaches.any(1)
+    chosen = probabilities.masked_fill(~reaches, -1).argmax(1)
+    return chosen[confident], labels[confident]

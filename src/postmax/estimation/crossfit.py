@@ -1,0 +1,52 @@
+"""Probabilities for every row from networks that have not seen it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from postmax.errors import InputError
+from postmax.estimation.network import Copies, train
+from postmax.losses import FPMLLoss
+
+FOLDS = 5
+
+
+def cross_fit(
+    features: Tensor, labels: Tensor, num_classes: int, *, loss: FPMLLoss | None = None, seed: int = 0
+) -> Tensor:
+    """Out-of-sample log-posteriors (N, K), float64, of small f-PML networks trained on the other folds.
+
+    Args:
+        features: (N, d).
+        labels: (N,) class indices.
+        num_classes: K.
+        loss: The objective; KL with softmax by default. With a forward correction the posteriors are those of the true
+            label.
+        seed: Of folds, initial weights, order and dropout.
+    """
+    if len(labels) < 2 * FOLDS:
+        raise InputError(f"{len(labels)} rows are too few for {FOLDS} folds; give probabilities instead of features.")
+    loss = FPMLLoss("kl", "softmax") if loss is None else loss
+    generator = torch.Generator().manual_seed(seed)
+    fold = folds_of(labels, generator)
+    network = Copies(FOLDS, features, num_classes, generator)
+    outside = [(fold != f).nonzero().flatten() for f in range(FOLDS)]
+    shortest = min(map(len, outside))
+    train(network, features, labels, torch.stack([rows[:shortest] for rows in outside]), loss)
+    log_posterior = torch.empty(len(labels), num_classes, dtype=torch.float64)
+    with torch.no_grad():
+        for rows in torch.arange(len(labels)).split(4096):
+            logits = network(features[rows].expand(FOLDS, -1, -1))
+            own = logits[fold[rows], torch.arange(len(rows))]
+            log_posterior[rows] = loss.posterior(own.double()).clamp_min(1e-300).log()
+    return log_posterior
+
+
+def folds_of(labels: Tensor, generator: torch.Generator) -> Tensor:
+    """A fold for each row, every label spread evenly over the folds."""
+    shuffled = torch.randperm(len(labels), generator=generator)
+    by_label = shuffled[labels[shuffled].argsort(stable=True)]
+    fold = torch.empty_like(labels)
+    fold[by_label] = torch.arange(len(labels)) % FOLDS
+    return fold

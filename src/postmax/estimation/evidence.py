@@ -1,0 +1,133 @@
+"""What an estimate rests on: labels, and what goes with them, checked once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from postmax.errors import InputError
+from postmax.estimation.crossfit import cross_fit
+from postmax.labels import EncodedLabels, class_indices, encode_labels
+
+_SUM_TOLERANCE = 1e-2
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Noisy labels with probabilities, features, or both.
+
+    Attributes:
+        labels: (N,) class indices.
+        classes: What the indices stand for.
+        probabilities: (N, K) float64, predictions for rows the model was not trained on; None if there are none.
+        features: (N, d) float32, None if there are none.
+        seed: For everything random on the way.
+    """
+
+    labels: Tensor
+    classes: tuple[str | int, ...]
+    probabilities: Tensor | None
+    features: Tensor | None
+    seed: int
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return len(self.classes)
+
+    @cached_property
+    def out_of_sample(self) -> Tensor:
+        """Probabilities of the noisy label: those given, or cross-fitted ones from the features."""
+        if self.probabilities is not None:
+            return self.probabilities
+        return cross_fit(self.require_features("it"), self.labels, self.num_classes, seed=self.seed).exp()
+
+    def require_features(self, method: str) -> Tensor:
+        """The features, or an error that says who needs them."""
+        if self.features is None:
+            raise InputError(f"{method} needs features: estimate_transition(..., features=x).")
+        return self.features
+
+
+def gather_evidence(probabilities: Any, labels: Any, features: Any, num_classes: int | None, seed: int) -> Evidence:
+    """Check everything a user hands over."""
+    if labels is None:
+        raise InputError("an estimate needs the noisy labels: estimate_transition(probabilities, labels).")
+    if probabilities is None and features is None:
+        raise InputError("an estimate needs out-of-sample probabilities, or features=... to compute them from.")
+    p = None if probabilities is None else _probabilities(probabilities)
+    if p is not None and num_classes is not None and p.shape[1] != num_classes:
+        raise InputError(f"the probabilities have {p.shape[1]} columns, but num_classes={num_classes}.")
+    encoded = _labels(labels, p.shape[1] if p is not None else num_classes)
+    x = None if features is None else _features(features)
+    n, k = len(encoded.codes), len(encoded.classes)
+    for name, rows in (("probabilities", p), ("features", x)):
+        if rows is not None and len(rows) != n:
+            raise InputError(f"{len(rows)} rows of {name} but {n} labels.")
+    if k < 2:
+        raise InputError(f"all {n} labels are {encoded.classes[0]!r}: with one class there is no noise to estimate.")
+    if n < k:
+        raise InputError(f"{n} rows cannot tell how {k} classes are confused; there must be many rows of each.")
+    if len(encoded.codes.unique()) < 2:
+        raise InputError(f"all {n} labels are {encoded.classes[int(encoded.codes[0])]!r}; nothing can be compared.")
+    return Evidence(encoded.codes, encoded.classes, p, x, seed)
+
+
+def _labels(labels: Any, num_classes: int | None) -> EncodedLabels:
+    encoded = encode_labels(labels)
+    if num_classes is None or len(encoded.classes) == num_classes:
+        return encoded
+    if len(encoded.classes) > num_classes:
+        raise InputError(f"there are {len(encoded.classes)} different labels, but only {num_classes} classes.")
+    if isinstance(encoded.classes[0], str):
+        raise InputError(
+            f"only {len(encoded.classes)} of the {num_classes} classes occur, and names do not tell which are missing: "
+            "give labels as column indices."
+        )
+    return EncodedLabels(class_indices(labels, num_classes), tuple(range(num_classes)))
+
+
+def _probabilities(given: Any) -> Tensor:
+    p = _matrix(given, "probabilities").double()
+    if p.shape[1] < 2:
+        raise InputError("probabilities need one column for each class; for two classes pass both columns.")
+    negative = (p < 0).any(1)
+    if negative.any():
+        row = int(negative.int().argmax())
+        raise InputError(f"row {row} of the probabilities has the negative entry {p[row].min():.4g}. {_LOGITS}")
+    total = p.sum(1)
+    off = (total - 1).abs() > _SUM_TOLERANCE
+    if off.any():
+        row = int(off.int().argmax())
+        raise InputError(f"row {row} of the probabilities sums to {total[row]:.4g}, not to 1. {_LOGITS}")
+    return p / total[:, None]
+
+
+_LOGITS = "Logits become probabilities by softmax(1)."
+
+
+def _features(given: Any) -> Tensor:
+    return _matrix(given, "features").float()
+
+
+def _matrix(given: Any, name: str) -> Tensor:
+    try:
+        values = given.detach().cpu() if isinstance(given, Tensor) else torch.from_numpy(np.asarray(given))
+        values = values.flatten(1) if values.ndim > 2 and name == "features" else values
+    except TypeError as error:
+        raise InputError(f"{name} must be numbers: {error}.") from error
+    if values.ndim != 2 or values.shape[1] == 0:
+        raise InputError(f"{name} must be a table with one row for each label, got shape {tuple(values.shape)}.")
+    values = values if values.is_floating_point() else values.double()
+    bad = ~values.isfinite()
+    if bad.any():
+        row, column = bad.nonzero()[0].tolist()
+        raise InputError(
+            f"{name}: row {row}, column {column} is {values[row, column].item()} ({int(bad.any(1).sum())} such rows)."
+        )
+    return values

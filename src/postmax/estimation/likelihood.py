@@ -1,0 +1,126 @@
+"""Ours: the matrix and the calibration of the f-PML posterior that best explain labels the network has not seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from postmax.estimation.confident import ConfidentJoint
+from postmax.estimation.crossfit import cross_fit
+from postmax.estimation.evidence import Evidence
+from postmax.estimation.method import Rows, Solution, count_pairs, normalise_rows
+from postmax.estimation.similarity import share_that_follows_similarity
+from postmax.losses import FPMLLoss
+from postmax.transition import Transition
+
+_STEPS, _TOLERANCE = 200, 1e-7
+_CHUNK_ELEMENTS = 2**22
+# A wide prior of log a, and a tenth of a label's worth of "anything may happen" in each row of T: where the data are
+# silent the fit must still have one optimum.
+_TEMPERATURE_SPREAD = 1.0
+_PSEUDO_COUNT = 0.1
+
+
+@dataclass(frozen=True)
+class PosteriorLikelihood:
+    """Maximum likelihood of P(label | x) = Σ_i D_i(x)·T[i, label] with D = softmax(a·s(x) + b).
+
+    The scores s are out-of-sample log-posteriors of f-PML. Anchor points trust the extreme predictions of the network;
+    here the network only has to order the rows, because the temperature a and the biases b turn its scores into the
+    clean posterior. All rows count, not only the extreme ones. With features, the scores come from cross-fitted
+    networks, twice: a first estimate is used to train the second networks with the forward correction, whose scores are
+    those of the true class.
+
+    Whether a doubtful row is ambiguous or mislabelled cannot be told from labels and scores alone. The likelihood
+    assumes noise that depends on the true class only, so it reads all doubtful rows as ambiguous; the confident joint
+    reads many of them as mislabelled. People confuse look-alikes, and most where the picture is doubtful. Therefore the
+    more the noise of the clear rows follows the similarity of the classes (`postmax.estimation.similarity`), the more
+    of the confident joint is mixed in.
+
+    Args:
+        class_conditional: Noise is known to depend on the true class only: the likelihood alone decides.
+    """
+
+    class_conditional: bool = False
+
+    def rows(self, evidence: Evidence) -> Rows:
+        """Scores (N, K) and labels."""
+        scores, labels = evidence.out_of_sample.clamp_min(1e-300).log(), evidence.labels
+        if evidence.features is None:
+            return scores, labels
+        first = fit(scores, labels)
+        forward = FPMLLoss("kl", "softmax", transition=Transition(first.matrix), correction="forward")
+        return cross_fit(evidence.features, labels, evidence.num_classes, loss=forward, seed=evidence.seed), labels
+
+    def solve(self, rows: Rows, num_classes: int, start: Solution | None = None) -> Solution:
+        """The likelihood's matrix, mixed with the confident joint as far as noise follows similarity."""
+        scores, labels = rows
+        found = fit(scores, labels, () if start is None else start.state)
+        clean = clean_posterior(scores, found.state)
+        # Both ends of what is possible: no doubtful row is mislabelled, or all of them are.
+        bounds = (found.noise_rate, float((clean.argmax(1) != labels).double().mean()))
+        if self.class_conditional:
+            return found._replace(bounds=bounds)
+        share = share_that_follows_similarity(found.matrix, clean)
+        counted = ConfidentJoint().solve((clean @ found.matrix, labels), num_classes)
+        joint = (1 - share) * found.prior[:, None] * found.matrix + share * counted.prior[:, None] * counted.matrix
+        return Solution(normalise_rows(joint), joint.sum(1), bounds, found.state)
+
+
+def clean_posterior(scores: Tensor, state: tuple[Tensor, ...]) -> Tensor:
+    """P(true class | x) of a fit."""
+    log_a, bias, _ = state
+    return (log_a.exp() * scores + bias).softmax(1)
+
+
+def fit(scores: Tensor, labels: Tensor, start: tuple[Tensor, ...] = ()) -> Solution:
+    """L-BFGS over log a, b and log T, from the counts of (most probable class, label) or from the state `start`."""
+    k = scores.shape[1]
+    if not start:
+        counted = count_pairs(scores.argmax(1), labels, k) + 1 / k
+        start = (torch.zeros(()), torch.zeros(k), normalise_rows(counted).log())
+    log_a, bias, log_t = parameters = [part.double().clone() for part in start]
+    optimiser = torch.optim.LBFGS(
+        parameters, max_iter=_STEPS, history_size=10, line_search_fn="strong_wolfe", tolerance_change=_TOLERANCE
+    )
+
+    def objective() -> Tensor:
+        value, gradients, _ = _negative_log_likelihood(scores, labels, log_a, bias, log_t)
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
+        return value
+
+    optimiser.step(objective)
+    _, _, prior = _negative_log_likelihood(scores, labels, log_a, bias, log_t)
+    return Solution(log_t.softmax(1), prior, state=(log_a, bias, log_t))
+
+
+def _negative_log_likelihood(
+    scores: Tensor, labels: Tensor, log_a: Tensor, bias: Tensor, log_t: Tensor
+) -> tuple[Tensor, list[Tensor], Tensor]:
+    """Value, gradients (log a, b, log T before normalisation) and the prior, accumulated over chunks of rows.
+
+    With r the posterior of the true class given x and the label, ∂/∂(a·s + b) = D − r, and ∂/∂log T[i, j] is the
+    number of labels j that i is expected to have under T, less the number it has.
+    """
+    n, k = scores.shape
+    a, t = log_a.exp(), log_t.softmax(1)
+    value = 0.5 * (log_a / _TEMPERATURE_SPREAD) ** 2 - _PSEUDO_COUNT / k * log_t.log_softmax(1).sum()
+    grad_a, grad_b = log_a / _TEMPERATURE_SPREAD**2, torch.zeros_like(bias)
+    moved = torch.full_like(t, _PSEUDO_COUNT / k)
+    prior = torch.zeros_like(bias)
+    for s, y in zip(scores.split(_CHUNK_ELEMENTS // k + 1), labels.split(_CHUNK_ELEMENTS // k + 1), strict=True):
+        clean = (a * s + bias).softmax(1)
+        joint = clean * t.T[y]
+        total = joint.sum(1, keepdim=True).clamp_min(1e-300)
+        true = joint / total
+        value = value - total.log().sum()
+        excess = clean - true
+        grad_a = grad_a + a * (excess * s).sum()
+        grad_b = grad_b + excess.sum(0)
+        moved.index_add_(1, y, true.T)
+        prior = prior + true.sum(0)
+    grad_t = t * moved.sum(1, keepdim=True) - moved
+    return value / n, [grad_a / n, grad_b / n, grad_t / n], prior / n

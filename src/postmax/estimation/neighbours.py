@@ -1,0 +1,21 @@
+"""Nearest neighbours by cosine similarity, in chunks that fit in memory."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+_CHUNK_ELEMENTS = 2**26
+
+
+def nearest_neighbours(features: Tensor, count: int) -> Tensor:
+    """(N, count) indices of the nearest other rows; a row is never its own neighbour, also when it has duplicates."""
+    unit = F.normalize(features - features.mean(0), dim=1)
+    n = len(unit)
+    found = torch.empty(n, count, dtype=torch.int64)
+    for rows in torch.arange(n).split(max(1, _CHUNK_ELEMENTS // n)):
+        similarity = unit[rows] @ unit.T
+        similarity[torch.arange(len(rows)), rows] = -torch.inf
+        found[rows] = similarity.topk(count, 1).indices
+    return found

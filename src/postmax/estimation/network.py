@@ -1,0 +1,72 @@
+"""One small network that is several: the folds of a cross-fit train side by side in batched matrix products."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor, nn
+
+_HIDDEN, _DROPOUT, _RATE, _DECAY, _EXTRA_RATE = 128, 0.5, 3e-3, 1.0, 1e-2
+_EPOCHS, _MIN_STEPS, _BATCH = 20, 600, 256
+
+
+class Copies(nn.Module):
+    """`copies` independent networks d → 128 → K on standardised features."""
+
+    def __init__(self, copies: int, features: Tensor, num_classes: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.generator = generator
+        d = features.shape[1]
+        self.mean, std = features.mean(0), features.std(0)
+        # A constant column has nothing to say; rounding errors in its deviation must not be blown up either.
+        self.scale = torch.where(std > 1e-6 * features.abs().amax(0).clamp_min(1e-30), 1 / std, 0.0)
+        self.inner = nn.Parameter(torch.randn(copies, d, _HIDDEN, generator=generator) * math.sqrt(2 / d))
+        self.inner_bias = nn.Parameter(torch.zeros(copies, 1, _HIDDEN))
+        outer = torch.randn(copies, _HIDDEN, num_classes, generator=generator)
+        self.outer = nn.Parameter(outer * 0.1 / math.sqrt(_HIDDEN))
+        self.outer_bias = nn.Parameter(torch.zeros(copies, 1, num_classes))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Logits (copies, B, K) of (copies, B, d) rows."""
+        hidden = torch.relu(torch.baddbmm(self.inner_bias, (rows - self.mean) * self.scale, self.inner))
+        if self.training:
+            kept = torch.rand(hidden.shape, generator=self.generator) >= _DROPOUT
+            hidden = hidden * kept / (1 - _DROPOUT)
+        return torch.baddbmm(self.outer_bias, hidden, self.outer)
+
+
+def train(
+    network: Copies,
+    features: Tensor,
+    labels: Tensor,
+    rows: Tensor,
+    loss: Callable[[Tensor, Tensor], Tensor],
+    extra: Iterable[nn.Parameter] = (),
+) -> None:
+    """Fit copy c on the rows `rows[c]`; `loss` gets logits (B·copies, K) and labels.
+
+    `extra` parameters of the loss are trained along, without weight decay.
+    """
+    copies, n = rows.shape
+    batch = min(_BATCH, max(8, n // 8), n)
+    batches = n // batch
+    epochs = max(_EPOCHS, math.ceil(_MIN_STEPS / batches))
+    optimiser = torch.optim.AdamW(network.parameters(), lr=_RATE, weight_decay=_DECAY)
+    for parameter in extra:
+        optimiser.add_param_group({"params": [parameter], "lr": _EXTRA_RATE, "weight_decay": 0.0})
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser, [group["lr"] for group in optimiser.param_groups], total_steps=epochs * batches, pct_start=0.2
+    )
+    network.train()
+    for _ in range(epochs):
+        order = torch.stack([torch.randperm(n, generator=network.generator) for _ in range(copies)])
+        for chosen in order[:, : batches * batch].split(batch, 1):
+            index = rows.gather(1, chosen)
+            optimiser.zero_grad()
+            # The mean over all copies divides each copy's gradient by their number; undo that.
+            (copies * loss(network(features[index]).flatten(0, 1), labels[index].flatten())).backward()
+            optimiser.step()
+            schedule.step()
+    network.eval()
