@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from postmax.errors import InputError
@@ -16,6 +17,7 @@ from postmax.estimation.identify import unidentified
 from postmax.estimation.likelihood import PosteriorLikelihood
 from postmax.estimation.method import Method
 from postmax.estimation.volmin import VolumeMinimisation
+from postmax.labels import class_indices
 from postmax.registry import Registry
 from postmax.transition import Transition
 
@@ -58,6 +60,7 @@ def estimate_transition(
     features: Any = None,
     method: str | Method = DEFAULT,
     num_classes: int | None = None,
+    classes: Sequence[str | int] | None = None,
     replicates: int = 100,
     level: float = 0.95,
     seed: int = 0,
@@ -71,6 +74,7 @@ def estimate_transition(
         features: (N, d). Needed by `hoc` and `volmin`; for the others, probabilities are cross-fitted from them.
         method: A name from `postmax.estimation.names()`, or a configured method such as `AnchorPoints(percentile=95)`.
         num_classes: K, if classes that never occur among the labels shall count.
+        classes: Names, if the labels are indices into them.
         replicates: Bootstrap replicates, at least 2; fewer are drawn for many classes, to fit in memory.
         level: Of the intervals.
         seed: Of everything random.
@@ -90,7 +94,11 @@ def estimate_transition(
     """
     if replicates < 2 or not 0 < level < 1:
         raise InputError(f"an interval needs 2 or more replicates and a level in (0, 1), got {replicates} and {level}.")
+    if classes is not None:
+        num_classes = len(classes)
+        labels = None if labels is None else class_indices(labels, num_classes)
     evidence = gather_evidence(probabilities, labels, features, num_classes, seed)
+    class_names = evidence.classes if classes is None else tuple(classes)
     name = method if isinstance(method, str) else type(method).__name__
     method = _METHODS.get(method) if isinstance(method, str) else method
     k = evidence.num_classes
@@ -112,7 +120,7 @@ def estimate_transition(
         noise_rate_interval=(bottom, top),
         level=level,
         method=name,
-        classes=evidence.classes,
+        classes=class_names,
         rows=len(evidence.labels),
-        unidentified=unidentified(solution, interval, evidence.labels, evidence.classes),
+        unidentified=unidentified(solution, interval, evidence.labels, class_names),
     )

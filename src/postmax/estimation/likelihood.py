@@ -12,6 +12,7 @@ from postmax.estimation.crossfit import cross_fit
 from postmax.estimation.evidence import Evidence
 from postmax.estimation.method import Rows, Solution, count_pairs, normalise_rows
 from postmax.estimation.similarity import share_that_follows_similarity
+from postmax.estimation.unmix import unmix
 from postmax.losses import FPMLLoss
 from postmax.transition import Transition
 
@@ -29,9 +30,9 @@ class PosteriorLikelihood:
 
     The scores s are out-of-sample log-posteriors of f-PML. Anchor points trust the extreme predictions of the network;
     here the network only has to order the rows, because the temperature a and the biases b turn its scores into the
-    clean posterior. All rows count, not only the extreme ones. With features, the scores come from cross-fitted
-    networks, twice: a first estimate is used to train the second networks with the forward correction, whose scores are
-    those of the true class.
+    clean posterior. All rows count, not only the extreme ones. Given probabilities are unmixed first
+    (`postmax.estimation.unmix`). With features, networks are cross-fitted twice: a first estimate is used to train the
+    second ones with the forward correction, whose scores are those of the true class.
 
     Whether a doubtful row is ambiguous or mislabelled cannot be told from labels and scores alone. The likelihood
     assumes noise that depends on the true class only, so it reads all doubtful rows as ambiguous; the confident joint
@@ -47,7 +48,8 @@ class PosteriorLikelihood:
 
     def rows(self, evidence: Evidence) -> Rows:
         """Scores (N, K) and labels."""
-        scores, labels = evidence.out_of_sample.clamp_min(1e-300).log(), evidence.labels
+        labels = evidence.labels
+        scores = unmix(evidence.out_of_sample, labels).clamp_min(1e-300).log()
         if evidence.features is None:
             return scores, labels
         first = fit(scores, labels)

@@ -37,6 +37,7 @@ class NoisyLabels:
         seed: The seed of the draw.
         exact: Whether per-class counts match the matrix; None where the noise is not class-conditional.
         nominal: The matrix asked for; None where the noise is not class-conditional.
+        classes: What the class indices stand for, if that is known.
 
     Example:
         >>> from postmax import Transition
@@ -53,6 +54,7 @@ class NoisyLabels:
     seed: int
     exact: bool | None
     nominal: Tensor | None
+    classes: tuple[str | int, ...] | None = None
 
     @cached_property
     def mask(self) -> Tensor:
@@ -115,6 +117,7 @@ class NoisyLabels:
             "seed": self.seed,
             "exact": self.exact,
             "num_classes": self.num_classes,
+            "classes": self.classes,
             "rate": self.rate,
             "sha256": self.sha256,
             "sha256_clean": sha256_of_labels(self.clean),
@@ -143,6 +146,7 @@ class NoisyLabels:
                 seed=int(story["seed"]),
                 exact=story["exact"],
                 nominal=torch.from_numpy(arrays["nominal"]) if "nominal" in arrays else None,
+                classes=None if story["classes"] is None else tuple(story["classes"]),
             )
         except (KeyError, InputError, TypeError, ValueError) as error:
             raise DataError(f"{path} is damaged: {error}.") from error

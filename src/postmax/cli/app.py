@@ -1,0 +1,35 @@
+"""All commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import postmax
+from postmax.cli import noise
+
+app = typer.Typer(
+    help="Good classifiers from wrong labels.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(noise.app, name="noise")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"postmax {postmax.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Good classifiers from wrong labels."""

@@ -1,0 +1,181 @@
+"""`postmax noise`: put noise into labels, look at it, estimate it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from postmax import estimation
+from postmax.cli.estimation import read_evidence, tell, tell_json
+from postmax.cli.text import print_matrix
+from postmax.data.files import existing_file
+from postmax.data.label_column import read_labels, write_labels
+from postmax.errors import DataError, InputError
+from postmax.labels import encode_labels
+from postmax.plots import heat_map
+from postmax.transition import NoisyLabels, kinds, parse_noise
+
+app = typer.Typer(
+    help="Corrupt labels reproducibly, look at label noise, estimate it.", no_args_is_help=True, rich_markup_mode=None
+)
+
+_Label = Annotated[
+    str | None,
+    typer.Option("--label", "-l", help="The column of the labels.", show_default="label, y, target or class"),
+]
+_Out = Annotated[Path | None, typer.Option("--out", "-o", help="The file to write.", show_default="beside FILE")]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def inject(
+    file: Annotated[Path, typer.Argument(help="A CSV, Parquet or .npy file of labels.", show_default=False)],
+    noise: Annotated[str, typer.Option("--noise", "-n", help=f"{', '.join(kinds())}, or the file of a matrix.")],
+    label: _Label = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same labels.")] = 0,
+    independent: Annotated[
+        bool, typer.Option("--independent", help="One draw a row; by default class counts match the matrix exactly.")
+    ] = False,
+    out: _Out = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
+    as_json: _Json = False,
+) -> None:
+    """Write FILE with noisy labels, and beside it a .noise.npz that proves where they come from.
+
+    \b
+    postmax noise inject train.csv --noise symmetric:0.4
+    postmax noise inject train.parquet --label species --noise pair:0.3 --seed 7 --out noisy.parquet
+    postmax noise inject labels.npy --noise matrix.csv
+    """  # noqa: D301  (\b keeps the lines of the examples)
+    column = read_labels(existing_file(file), label)
+    labels = encode_labels(column.values, where=str(file))
+    transition = parse_noise(noise, len(labels.classes))
+    out = out or file.with_name(f"{file.stem}.noisy{file.suffix}")
+    story = out.with_name(f"{out.stem}.noise.npz")
+    for path in (out, story):
+        if path.exists() and not force:
+            raise InputError(f"{path} exists; give another --out, or --force to overwrite it.")
+    noisy = replace(transition.corrupt(labels.codes, seed, exact=not independent), classes=labels.classes)
+    write_labels(file, out, labels.decode(noisy.labels), column=column.column)
+    noisy.save(story)
+    _tell(noisy, as_json, {"file": str(out), "story": str(story)})
+
+
+@app.command()
+def show(
+    file: Annotated[Path, typer.Argument(help="A .noise.npz, or a CSV, Parquet or .npy file.", show_default=False)],
+    label: _Label = None,
+    clean: Annotated[
+        str | None, typer.Option("--clean", "-c", help="The true labels: a column of FILE, or another file.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the matrix as .png, .svg or .pdf.")] = None,
+    as_json: _Json = False,
+) -> None:
+    """Say what noise is in labels whose truth is known, and verify a .noise.npz.
+
+    \b
+    postmax noise show train.noisy.noise.npz
+    postmax noise show train.csv --label given --clean checked
+    postmax noise show noisy.npy --clean clean.npy
+    """  # noqa: D301  (\b keeps the lines of the examples)
+    facts: dict[str, object] = {}
+    if file.suffix == ".npz":
+        noisy = NoisyLabels.load(existing_file(file))
+        if noisy.nominal is not None:
+            noisy.verify()
+        facts["verified"] = noisy.nominal is not None
+    else:
+        noisy = _compare(file, label, clean)
+    _tell(noisy, as_json, facts)
+    if plot is not None:
+        title = f"{file.name}: {noisy.rate:.1%} of the labels are wrong"
+        heat_map(noisy.matrix.nan_to_num(), _classes(noisy), plot, title=title)
+
+
+@app.command()
+def estimate(
+    file: Annotated[Path, typer.Argument(help="A CSV or Parquet table, or an .npz.", show_default=False)],
+    label: _Label = None,
+    drop: Annotated[list[str] | None, typer.Option(help="A column that is no feature; may be repeated.")] = None,
+    method: Annotated[str, typer.Option(help=", ".join(estimation.names()))] = estimation.DEFAULT,
+    out: _Out = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="The heat map: .png, .svg or .pdf.", show_default="beside FILE")
+    ] = None,
+    missing: Annotated[str, typer.Option(help="Missing numbers: error or median.")] = "error",
+    replicates: Annotated[int, typer.Option(help="Bootstrap replicates.")] = 100,
+    seed: Annotated[int, typer.Option(help="Of folds, networks and bootstrap.")] = 0,
+    as_json: _Json = False,
+) -> None:
+    """Estimate the noise in the labels of FILE: the matrix, the share of wrong labels, and how sure that is.
+
+    Writes FILE.transition.json, which `postmax noise inject --noise` and `TransitionEstimate.load` read, and a heat
+    map. An .npz holds features as x and labels as y, or out-of-sample probabilities as "probabilities".
+
+    \b
+    postmax noise estimate train.csv
+    postmax noise estimate train.parquet --label species --drop id
+    postmax noise estimate embeddings.npz --method hoc
+    """  # noqa: D301  (\b keeps the lines of the examples)
+    evidence = read_evidence(existing_file(file), label, drop or [], missing)
+    found = estimation.estimate_transition(
+        evidence.probabilities,
+        evidence.encoded.codes,
+        features=evidence.features,
+        classes=evidence.encoded.classes,
+        method=method,
+        replicates=replicates,
+        seed=seed,
+    )
+    out = out or file.with_name(f"{file.stem}.transition.json")
+    plot = plot or out.with_suffix(".png")
+    found.save(out)
+    low, high = found.noise_rate_interval
+    title = f"{file.name}: {found.noise_rate:.1%} of the labels are wrong ({low:.1%} to {high:.1%})"
+    heat_map(found.matrix, found.classes, plot, title=title)
+    if as_json:
+        tell_json(found)
+    else:
+        tell(found, out)
+        typer.echo(f"heat map       {plot}")
+
+
+def _compare(file: Path, label: str | None, clean: str | None) -> NoisyLabels:
+    if clean is None:
+        raise InputError(f"the truth is needed to see the noise in {file}: --clean COLUMN, or --clean FILE.")
+    given = read_labels(existing_file(file), label)
+    true = read_labels(existing_file(clean)) if Path(clean).suffix else read_labels(existing_file(file), clean)
+    if len(given.values) != len(true.values):
+        raise DataError(f"{file} has {len(given.values)} labels, {clean} has {len(true.values)}.")
+    together = encode_labels([*given.values.tolist(), *true.values.tolist()], where=f"{file} and {clean}")
+    noisy, truth = together.codes.chunk(2)
+    definition = f"{given.column or file.name} against {true.column or clean}"
+    return NoisyLabels(noisy, truth, len(together.classes), definition, 0, None, None, together.classes)
+
+
+def _classes(noisy: NoisyLabels) -> tuple[str | int, ...]:
+    return noisy.classes or tuple(range(noisy.num_classes))
+
+
+def _tell(noisy: NoisyLabels, as_json: bool, more: dict[str, object]) -> None:
+    drawn = {"seed": noisy.seed, "draw": "exact counts" if noisy.exact else "independent rows"}
+    facts: dict[str, object] = {
+        "noise": noisy.definition,
+        **(drawn if noisy.exact is not None else {}),
+        "rows": len(noisy),
+        "wrong": int(noisy.mask.sum()),
+        "rate": noisy.rate,
+        "sha256": noisy.sha256,
+        **more,
+    }
+    if as_json:
+        typer.echo(json.dumps(facts | {"classes": list(_classes(noisy)), "counts": noisy.counts.tolist()}))
+        return
+    facts["rate"] = f"{noisy.rate:.2%} of the labels are wrong"
+    for name, value in facts.items():
+        typer.echo(f"{name:14s} {value}")
+    print_matrix(noisy.matrix, _classes(noisy), counts=noisy.counts.sum(1))

@@ -1,0 +1,58 @@
+"""Pictures, written to files; matplotlib is imported when one is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from torch import Tensor
+
+from postmax.errors import InputError
+from postmax.extras import need
+from postmax.files import atomic_write
+
+_FORMATS = ("png", "svg", "pdf")
+_NUMBERS_UP_TO, _NAMES_UP_TO = 20, 60
+
+
+def heat_map(matrix: Tensor, classes: Sequence[str | int], path: str | Path, *, title: str = "") -> None:
+    """Draw a transition matrix as PNG, SVG or PDF, by the name of the file.
+
+    The colour scale is logarithmic below one percent to one, because the interesting entries are small beside the
+    diagonal.
+    """
+    path = Path(path)
+    kind = path.suffix.lower().lstrip(".")
+    if kind not in _FORMATS:
+        raise InputError(f"{path}: pictures are written as {', '.join('.' + name for name in _FORMATS)}.")
+    # The object interface: pyplot would look for a screen and keep every figure.
+    figure_class = need("matplotlib.figure", "plot").Figure
+    norm = need("matplotlib.colors", "plot").PowerNorm(gamma=0.4, vmin=0, vmax=1)
+    k = len(matrix)
+    side = min(14.0, max(4.0, 0.55 * min(k, 24) + 2))
+    figure = figure_class(figsize=(side + 1, side), layout="constrained")
+    axes = figure.subplots()
+    image = axes.imshow(matrix.numpy(), norm=norm, cmap="Blues", interpolation="nearest")
+    figure.colorbar(image, ax=axes, shrink=0.8, ticks=[0, 0.01, 0.05, 0.2, 0.5, 1.0], format=_percent)
+    axes.set_xlabel("label")
+    axes.set_ylabel("true class")
+    axes.set_title(title, fontsize="medium", wrap=True)
+    if k <= _NAMES_UP_TO:
+        names = [str(name) if len(str(name)) <= 20 else f"{str(name)[:19]}…" for name in classes]
+        # Names are text, also when they contain what matplotlib would read as a formula.
+        axes.set_xticks(range(k), names, rotation=90 if max(map(len, names)) > 3 else 0, parse_math=False)
+        axes.set_yticks(range(k), names, parse_math=False)
+    if k <= _NUMBERS_UP_TO:
+        for i, row in enumerate(matrix.tolist()):
+            for j, value in enumerate(row):
+                if value >= 0.0005:
+                    text = f"{100 * value:.1f}" if value < 0.0995 else f"{100 * value:.0f}"
+                    axes.text(
+                        j, i, text, ha="center", va="center", fontsize=8, color="white" if value > 0.3 else "black"
+                    )
+    with atomic_write(path) as file:
+        figure.savefig(file, format=kind, dpi=150)
+
+
+def _percent(value: float, _: int) -> str:
+    return f"{value:.0%}"

@@ -1,0 +1,119 @@
+"""Noise in words, as a command line or a configuration has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from postmax.errors import DataError, InputError
+from postmax.files import load_arrays
+from postmax.registry import Registry
+from postmax.transition.matrix import Transition
+
+_Kind = Callable[[str, int], Transition]
+_KINDS: Registry[_Kind] = Registry("kind of noise")
+
+
+def kinds() -> tuple[str, ...]:
+    """The kinds of noise that have a name, with what follows the colon."""
+    return (
+        "none",
+        "symmetric:ETA",
+        "symmetric-inclusive:ETA",
+        "pair:ETA",
+        "binary:E0,E1",
+        "uniform:E0,E1,…",
+        "uniform:low",
+        "uniform:high",
+        "asymmetric-cifar10:ETA",
+        "asymmetric-cifar100:ETA",
+        "asymmetric-cifar100-superclass:ETA",
+    )
+
+
+def parse_noise(text: str, num_classes: int) -> Transition:
+    """The transition matrix that `text` describes: a kind of noise with its parameters, or a file with a matrix.
+
+    Args:
+        text: One of `kinds()`, such as "symmetric:0.4", or the path of a K×K matrix (.csv, .npy, or the .json of an
+            estimate).
+        num_classes: K, which the matrix must fit.
+
+    Example:
+        >>> parse_noise("pair:0.2", num_classes=3).matrix[0].tolist()
+        [0.8, 0.2, 0.0]
+        >>> parse_noise("uniform:low", num_classes=10)
+        Transition(K=10, noise rate 18.0% under equal classes, condition number 1.3)
+    """
+    if Path(text).suffix.lower() in (".csv", ".npy", ".json"):
+        transition = read_matrix(text)
+    else:
+        kind, _, parameters = text.partition(":")
+        transition = _KINDS.get(kind)(parameters.strip(), num_classes)
+    if transition.num_classes != num_classes:
+        raise InputError(
+            f"the noise {text!r} is for {transition.num_classes} classes, but the labels have {num_classes}."
+        )
+    return transition
+
+
+def read_matrix(path: str | Path) -> Transition:
+    """A transition matrix from a `.csv` of numbers, an `.npy` array, or the `.json` of an estimate."""
+    path = Path(path).expanduser()
+    if path.suffix.lower() == ".json":
+        from postmax.estimation import TransitionEstimate  # noqa: PLC0415  (which needs this package)
+
+        return TransitionEstimate.load(path).transition
+    if path.suffix.lower() == ".npy":
+        matrix = load_arrays(path)["array"]
+    else:
+        try:
+            matrix = np.loadtxt(path, delimiter=",", ndmin=2)
+        except FileNotFoundError as error:
+            raise DataError(f"{path} does not exist.") from error
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path} is no table of numbers separated by commas: {error}.") from error
+    try:
+        return Transition(matrix, definition=f"the matrix in {path.name}")
+    except InputError as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def _numbers(kind: str, text: str, count: int | None = None) -> list[float]:
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if not values or (count is not None and len(values) != count):
+        wanted = "a rate" if count == 1 else f"{count or 'its'} rates, separated by commas,"
+        raise InputError(f"{kind} needs {wanted} after a colon, such as {kind}:{'0.1' if count == 1 else '0.1,0.3'}.")
+    return values
+
+
+def _uniform(text: str, num_classes: int) -> Transition:  # noqa: ARG001  (every kind gets K)
+    named = text.isalpha()
+    return Transition.uniform_off_diagonal(text if named else _numbers("uniform", text))
+
+
+def _rate(make: Callable[[int, float], Transition], kind: str) -> _Kind:
+    return lambda text, k: make(k, _numbers(kind, text, 1)[0])
+
+
+def _asymmetric(dataset: str) -> _Kind:
+    return lambda text, _: Transition.asymmetric(dataset, _numbers(f"asymmetric-{dataset}", text, 1)[0])
+
+
+def _inclusive(num_classes: int, eta: float) -> Transition:
+    return Transition.symmetric(num_classes, eta, include_true_class=True)
+
+
+_KINDS.add(lambda _, k: Transition.identity(k), "none", aliases=("identity", "clean"))
+_KINDS.add(_rate(Transition.symmetric, "symmetric"), "symmetric", aliases=("symmetric-exclusive",))
+_KINDS.add(_rate(_inclusive, "symmetric-inclusive"), "symmetric-inclusive")
+_KINDS.add(_rate(Transition.pair, "pair"), "pair")
+_KINDS.add(lambda text, _: Transition.binary(*_numbers("binary", text, 2)), "binary")
+_KINDS.add(_uniform, "uniform")
+for _dataset in ("cifar10", "cifar100", "cifar100-superclass"):
+    _KINDS.add(_asymmetric(_dataset), f"asymmetric-{_dataset}")
