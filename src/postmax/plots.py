@@ -18,8 +18,7 @@ _NUMBERS_UP_TO, _NAMES_UP_TO = 20, 60
 def heat_map(matrix: Tensor, classes: Sequence[str | int], path: str | Path, *, title: str = "") -> None:
     """Draw a transition matrix as PNG, SVG or PDF, by the name of the file.
 
-    The colour scale is logarithmic below one percent to one, because the interesting entries are small beside the
-    diagonal.
+    Small entries get more of the colour scale than large ones, because beside the diagonal they are what matters.
     """
     path = Path(path)
     kind = path.suffix.lower().lstrip(".")
@@ -51,7 +50,7 @@ def heat_map(matrix: Tensor, classes: Sequence[str | int], path: str | Path, *, 
                         j, i, text, ha="center", va="center", fontsize=8, color="white" if value > 0.3 else "black"
                     )
     with atomic_write(path) as file:
-        figure.savefig(file, format=kind, dpi=150)
+        figure.savefig(file, format=kind, dpi=150, bbox_inches="tight")
 
 
 def _percent(value: float, _: int) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
+import torch
 import typer
 
 from postmax import estimation
@@ -14,10 +15,11 @@ from postmax.cli.estimation import read_evidence, tell, tell_json
 from postmax.cli.text import print_matrix
 from postmax.data.files import existing_file
 from postmax.data.label_column import read_labels, write_labels
+from postmax.data.tables import read_table
 from postmax.errors import DataError, InputError
-from postmax.labels import encode_labels
+from postmax.labels import EncodedLabels, encode_labels
 from postmax.plots import heat_map
-from postmax.transition import NoisyLabels, kinds, parse_noise
+from postmax.transition import NoisyLabels, corrupt_by_features, kinds, parse_noise
 
 app = typer.Typer(
     help="Corrupt labels reproducibly, look at label noise, estimate it.", no_args_is_help=True, rich_markup_mode=None
@@ -33,8 +35,13 @@ _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 @app.command()
 def inject(
-    file: Annotated[Path, typer.Argument(help="A CSV, Parquet or .npy file of labels.", show_default=False)],
-    noise: Annotated[str, typer.Option("--noise", "-n", help=f"{', '.join(kinds())}, or the file of a matrix.")],
+    file: Annotated[
+        Path, typer.Argument(help="A CSV, Parquet or .npy file of labels.", metavar="FILE", show_default=False)
+    ],
+    noise: Annotated[
+        str,
+        typer.Option("--noise", "-n", help=f"{', '.join(kinds())}, instance:ETA (by the features), or a matrix file."),
+    ],
     label: _Label = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same labels.")] = 0,
     independent: Annotated[
@@ -53,13 +60,12 @@ def inject(
     """  # noqa: D301  (\b keeps the lines of the examples)
     column = read_labels(existing_file(file), label)
     labels = encode_labels(column.values, where=str(file))
-    transition = parse_noise(noise, len(labels.classes))
     out = out or file.with_name(f"{file.stem}.noisy{file.suffix}")
     story = out.with_name(f"{out.stem}.noise.npz")
     for path in (out, story):
         if path.exists() and not force:
             raise InputError(f"{path} exists; give another --out, or --force to overwrite it.")
-    noisy = replace(transition.corrupt(labels.codes, seed, exact=not independent), classes=labels.classes)
+    noisy = replace(_corrupt(file, column.column, labels, noise, seed, not independent), classes=labels.classes)
     write_labels(file, out, labels.decode(noisy.labels), column=column.column)
     noisy.save(story)
     _tell(noisy, as_json, {"file": str(out), "story": str(story)})
@@ -67,7 +73,9 @@ def inject(
 
 @app.command()
 def show(
-    file: Annotated[Path, typer.Argument(help="A .noise.npz, or a CSV, Parquet or .npy file.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(help="A .noise.npz, or a CSV, Parquet or .npy file.", metavar="FILE", show_default=False)
+    ],
     label: _Label = None,
     clean: Annotated[
         str | None, typer.Option("--clean", "-c", help="The true labels: a column of FILE, or another file.")
@@ -98,7 +106,9 @@ def show(
 
 @app.command()
 def estimate(
-    file: Annotated[Path, typer.Argument(help="A CSV or Parquet table, or an .npz.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(help="A CSV or Parquet table, or an .npz.", metavar="FILE", show_default=False)
+    ],
     label: _Label = None,
     drop: Annotated[list[str] | None, typer.Option(help="A column that is no feature; may be repeated.")] = None,
     method: Annotated[str, typer.Option(help=", ".join(estimation.names()))] = estimation.DEFAULT,
@@ -142,6 +152,22 @@ def estimate(
     else:
         tell(found, out)
         typer.echo(f"heat map       {plot}")
+
+
+def _corrupt(file: Path, column: str | None, labels: EncodedLabels, noise: str, seed: int, exact: bool) -> NoisyLabels:
+    kind, _, rate = noise.partition(":")
+    if kind != "instance":
+        return parse_noise(noise, len(labels.classes)).corrupt(labels.codes, seed, exact=exact)
+    if column is None:
+        raise InputError("instance noise depends on the features: give a CSV or Parquet table, not labels alone.")
+    try:
+        eta = float(rate)
+    except ValueError:
+        raise InputError("instance needs a rate after a colon, such as instance:0.3.") from None
+    features = torch.as_tensor(read_table(file, label=column).inputs[torch.arange(len(labels.codes))]).double()
+    spread = features.std(0, correction=0)
+    standardised = (features - features.mean(0)) / torch.where(spread > 0, spread, 1.0)
+    return corrupt_by_features(standardised, labels.codes, len(labels.classes), eta, seed)
 
 
 def _compare(file: Path, label: str | None, clean: str | None) -> NoisyLabels:

@@ -20,6 +20,7 @@ from postmax.data.cifar100_classes import CIFAR100_CLASSES, CIFAR100_COARSE, CIF
 from postmax.data.dataset import Dataset, Statistics
 from postmax.data.download import RemoteFile
 from postmax.data.files import existing_file, read_at_most
+from postmax.data.normalisation import STATISTICS
 from postmax.data.safe_pickle import Plain, load_plain
 from postmax.errors import DataError
 
@@ -67,7 +68,7 @@ CIFAR10 = Cifar(
     label_key="labels",
     meta=("batches.meta", "label_names"),
     classes=CIFAR10_CLASSES,
-    statistics=Statistics((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
+    statistics=STATISTICS["cifar10"],
     digests={
         "train": "1e91790dbaf241617ca1f29a9aba08eb9a62df84cc90676b47edd05ad2ab3c94",
         "test": "9a4c74f5c8b6f2c4e13d3a1dfb43a5a8cda8a9da515e99fd620d2013a1a6287a",
@@ -81,7 +82,7 @@ CIFAR100 = Cifar(
     label_key="fine_labels",
     meta=("meta", "fine_label_names"),
     classes=CIFAR100_CLASSES,
-    statistics=Statistics((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),
+    statistics=STATISTICS["cifar100"],
     superclasses=CIFAR100_COARSE,
 )
 

@@ -79,7 +79,8 @@ def label_column(names: Iterable[str], given: str | None, path: str | Path) -> s
         'Label'
     """
     names = list(names)
-    listing = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
+    # The label is often the last column, so a long listing shows both ends.
+    listing = ", ".join(names if len(names) <= 20 else [*names[:8], "…", *names[-8:]])
     if given is not None:
         if names.count(given) == 1:
             return given
@@ -87,7 +88,7 @@ def label_column(names: Iterable[str], given: str | None, path: str | Path) -> s
         raise DataError(f"{path} {problem}; its columns are {listing}.")
     found = names if len(names) == 1 else [name for name in names if name.lower() in _LABEL_NAMES]
     if len(found) != 1:
-        raise DataError(f"{path}: which column holds the labels? Its columns are {listing}. Name one of them.")
+        raise DataError(f"{path}: which column holds the labels? Name one of its columns (label=, --label): {listing}.")
     return found[0]
 
 

@@ -15,8 +15,9 @@ from postmax.data.catalogue import Request, register
 from postmax.data.dataset import Dataset
 from postmax.data.files import existing_file, existing_folder, first_existing
 from postmax.data.image_files import ImageFiles, check_all_exist
+from postmax.data.normalisation import STATISTICS
 from postmax.data.synsets import MINI_CLASSES, Synsets, read_lines, read_synsets, webvision_folder
-from postmax.data.webvision import IMAGE_SIZE, IMAGENET_STATISTICS
+from postmax.data.webvision import IMAGE_SIZE
 from postmax.errors import DataError
 from postmax.extras import need
 
@@ -50,7 +51,7 @@ def read_ilsvrc(name: str, num_classes: int | None, request: Request) -> Dataset
         inputs=ImageFiles([path for path, _ in rows], size=IMAGE_SIZE),
         labels=torch.tensor([label for _, label in rows], dtype=torch.int64),
         classes=synsets.names,
-        statistics=IMAGENET_STATISTICS,
+        statistics=STATISTICS["imagenet"],
     )
 
 

@@ -12,6 +12,7 @@ from postmax.data.catalogue import Request, register
 from postmax.data.dataset import Dataset, Statistics
 from postmax.data.download import RemoteFile
 from postmax.data.idx import read_idx
+from postmax.data.normalisation import STATISTICS
 from postmax.errors import DataError
 
 _PREFIXES = {"train": "train", "test": "t10k"}
@@ -57,7 +58,7 @@ MNIST = MnistFamily(
         "train": (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949),
         "test": (980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009),
     },
-    Statistics((0.1307,), (0.3081,)),
+    STATISTICS["mnist"],
 )
 FASHION_MNIST = MnistFamily(
     "fashion-mnist",
@@ -71,7 +72,7 @@ FASHION_MNIST = MnistFamily(
     ),
     ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
     _BALANCED,
-    Statistics((0.2860,), (0.3530,)),
+    STATISTICS["fashion-mnist"],
 )
 KMNIST = MnistFamily(
     "kmnist",

@@ -50,5 +50,6 @@ def anchors(probabilities: Tensor, percentile: float | None) -> Tensor:
     ranked = probabilities.sort(0)
     threshold = ranked.values[math.ceil(percentile / 100 * (len(probabilities) - 1))]
     below = (ranked.values < threshold).sum(0)
-    # All entries equal: nothing lies below the threshold, and any row will do.
-    return ranked.indices[(below - 1).clamp_min(0), torch.arange(probabilities.shape[1])]
+    # A class so rare that only what is cut off sets it apart: nothing lies below the threshold, so the largest counts.
+    position = torch.where(below > 0, below, len(probabilities)) - 1
+    return ranked.indices[position, torch.arange(probabilities.shape[1])]

@@ -10,6 +10,8 @@ from torch import Tensor
 from postmax.estimation.evidence import Evidence
 from postmax.estimation.method import Rows, Solution, count_pairs, normalise_rows
 
+_ROUNDING = 1e-9
+
 
 @dataclass(frozen=True)
 class ConfidentJoint:
@@ -40,7 +42,8 @@ def confident_pairs(probabilities: Tensor, labels: Tensor) -> tuple[Tensor, Tens
     own = probabilities.gather(1, labels[:, None]).flatten()
     count = torch.bincount(labels, minlength=k)
     threshold = torch.zeros(k, dtype=own.dtype).index_add_(0, labels, own) / count
-    reaches = probabilities >= threshold.nan_to_num(nan=torch.inf)
+    # A mean of equal numbers may exceed them by a rounding error.
+    reaches = probabilities >= (1 - _ROUNDING) * threshold.nan_to_num(nan=torch.inf)
     confident = reaches.any(1)
     chosen = probabilities.masked_fill(~reaches, -1).argmax(1)
     return chosen[confident], labels[confident]

@@ -98,7 +98,7 @@ class TransitionEstimate:
             DataError: If the file is missing, damaged or something else.
         """
         try:
-            content = json.loads(Path(path).read_bytes())
+            content = json.loads(Path(path).expanduser().read_bytes())
             if content["format"] != _FORMAT:
                 raise DataError(f"{path} is a {content['format']!r}, not a {_FORMAT!r}.")
             return cls(

@@ -112,15 +112,21 @@ _LOGITS = "Logits become probabilities by softmax(1)."
 
 
 def _features(given: Any) -> Tensor:
-    return _matrix(given, "features").float()
+    values = _matrix(given, "features")
+    x = values.float()
+    if not x.isfinite().all():
+        row, column = (~x.isfinite()).nonzero()[0].tolist()
+        raise InputError(
+            f"features: row {row}, column {column} is {values[row, column].item():.4g}. Scale the features."
+        )
+    return x
 
 
 def _matrix(given: Any, name: str) -> Tensor:
-    try:
-        values = given.detach().cpu() if isinstance(given, Tensor) else torch.from_numpy(np.asarray(given))
-        values = values.flatten(1) if values.ndim > 2 and name == "features" else values
-    except TypeError as error:
-        raise InputError(f"{name} must be numbers: {error}.") from error
+    values = given.detach().cpu() if isinstance(given, Tensor) else _tensor(given, name)
+    if values.is_complex():
+        raise InputError(f"{name} must be real numbers, got {values.dtype}.")
+    values = values.flatten(1) if values.ndim > 2 and name == "features" else values
     if values.ndim != 2 or values.shape[1] == 0:
         raise InputError(f"{name} must be a table with one row for each label, got shape {tuple(values.shape)}.")
     values = values if values.is_floating_point() else values.double()
@@ -131,3 +137,17 @@ def _matrix(given: Any, name: str) -> Tensor:
             f"{name}: row {row}, column {column} is {values[row, column].item()} ({int(bad.any(1).sum())} such rows)."
         )
     return values
+
+
+def _tensor(given: Any, name: str) -> Tensor:
+    """A tensor also of arrays that torch refuses: read-only, byte-swapped, reversed, of Python objects."""
+    try:
+        array = np.asarray(given)
+        if array.dtype.kind not in "biufO":
+            raise InputError(f"{name} must be real numbers, got {array.dtype}.")
+        kind = array.dtype.type if array.dtype.kind in "biu" or array.dtype.itemsize < 8 else np.float64
+        return torch.from_numpy(np.require(array, kind, ["C", "W"]))
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{name} must be a table of numbers: {str(error).rstrip('.')}.") from error

@@ -13,6 +13,7 @@ from postmax.estimation.method import Rows, Solution, normalise_rows
 from postmax.estimation.neighbours import nearest_neighbours
 
 _STEPS, _TOLERANCE = 2000, 1e-9
+_CHUNK_ELEMENTS = 2**22
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,8 @@ class HighOrderConsensus:
 def _step(matrix: Tensor, prior: Tensor, triples: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, float]:
     """One step, in chunks: for many classes the responsibilities of all triples do not fit in memory."""
     moved, mass, fit = torch.zeros_like(matrix), torch.zeros_like(prior), 0.0
-    for labels, share in zip(triples.split(2**15), weight.split(2**15), strict=True):
+    size = _CHUNK_ELEMENTS // len(prior) + 1
+    for labels, share in zip(triples.split(size), weight.split(size), strict=True):
         joint = prior * matrix.T[labels].prod(1)
         total = joint.sum(1).clamp_min(1e-300)
         responsible = joint * (share / total)[:, None]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from postmax.errors import InputError
 from postmax.estimation.confident import ConfidentJoint
 from postmax.estimation.crossfit import cross_fit
 from postmax.estimation.evidence import Evidence
@@ -53,7 +54,11 @@ class PosteriorLikelihood:
         if evidence.features is None:
             return scores, labels
         first = fit(scores, labels)
-        forward = FPMLLoss("kl", "softmax", transition=Transition(first.matrix), correction="forward")
+        try:
+            forward = FPMLLoss("kl", "softmax", transition=Transition(first.matrix), correction="forward")
+        except InputError:
+            # Scores that say next to nothing can give a matrix that nothing undoes; the first scores must do then.
+            return scores, labels
         return cross_fit(evidence.features, labels, evidence.num_classes, loss=forward, seed=evidence.seed), labels
 
     def solve(self, rows: Rows, num_classes: int, start: Solution | None = None) -> Solution:

@@ -68,5 +68,7 @@ def prior_behind(matrix: Tensor, labels: Tensor, steps: int = 500) -> Tensor:
     prior = torch.full((k,), 1 / k, dtype=torch.float64)
     for _ in range(steps):
         prior = prior * (matrix @ (seen / (prior @ matrix).clamp_min(1e-300)))
+        if not prior.sum() > 0:
+            return seen  # the matrix does not allow any of these labels
         prior = prior / prior.sum()
     return prior

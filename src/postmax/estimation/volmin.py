@@ -13,6 +13,7 @@ from postmax.estimation.method import Rows, Solution, prior_behind
 from postmax.estimation.network import Copies, train
 
 _STEPS = 50
+_LEAST_VOLUME = 1e-6
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,9 @@ class VolumeMinimisation:
     def _objective(self, posterior: Tensor, labels: Tensor, off: Tensor) -> Tensor:
         matrix = _matrix(off)
         likelihood = (posterior * matrix.T[labels]).sum(1).clamp_min(torch.finfo(posterior.dtype).tiny)
-        volume: Tensor = torch.linalg.slogdet(matrix).logabsdet
+        # Features that say nothing let the volume shrink to zero, whose logarithm has no gradient.
+        least = _LEAST_VOLUME * torch.eye(len(matrix), dtype=matrix.dtype)
+        volume: Tensor = torch.linalg.slogdet(matrix + least).logabsdet
         return self.volume_weight * volume - likelihood.log().mean()
 
 

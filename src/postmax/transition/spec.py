@@ -70,7 +70,8 @@ def read_matrix(path: str | Path) -> Transition:
         matrix = load_arrays(path)["array"]
     else:
         try:
-            matrix = np.loadtxt(path, delimiter=",", ndmin=2)
+            lines = [line for line in path.read_text().splitlines() if line.strip()]
+            matrix = np.array([[float(cell) for cell in line.split(",")] for line in lines])
         except FileNotFoundError as error:
             raise DataError(f"{path} does not exist.") from error
         except (OSError, ValueError) as error:

@@ -1,0 +1,200 @@
+"""`postmax noise`, as a person runs it: in a process of its own, in a folder of its own."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from postmax import NoisyLabels, Transition, TransitionEstimate
+from postmax.cli import main
+
+CSV = "id,name,label\n" + "".join(f"{i},'row {i}',{'cat' if i % 3 else 'dog'}\n" for i in range(300))
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run a command in an empty folder: what it prints if all is well, what it complains about if not."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*arguments, code=0):
+        with pytest.raises(SystemExit) as exit_:
+            main([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        assert (exit_.value.code or 0) == code, said.err
+        return said.out if code == 0 else said.err
+
+    return command
+
+
+def program(*arguments, cwd):
+    return subprocess.run(arguments, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def test_it_is_a_program(tmp_path):
+    """In a process of its own: exit code, standard output and standard error."""
+    for arguments, code, out, err in (
+        (["--version"], 0, "postmax 0", ""),
+        (["noise", "inject", "absent.csv", "-n", "pair:0.1"], 2, "", "postmax: absent.csv does not exist.\n"),
+    ):
+        done = program(sys.executable, "-m", "postmax", *arguments, cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (code, err)
+        assert done.stdout.startswith(out)
+
+
+def test_a_reader_who_leaves_is_no_error(tmp_path):
+    (tmp_path / "pets.csv").write_text(CSV)
+    command = f"{sys.executable} -m postmax noise inject pets.csv -n pair:0.1 --json"
+    done = program("bash", "-c", command + " | head -c 1; exit ${PIPESTATUS[0]}", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "{", "")
+
+
+def test_noise_goes_into_a_csv_and_everything_else_stays(tmp_path, run):
+    (tmp_path / "pets.csv").write_text(CSV)
+    said = run("noise", "inject", "pets.csv", "--noise", "symmetric:0.2", "--seed", 5)
+    before = [line.rsplit(",", 1) for line in CSV.splitlines()]
+    after = [line.rsplit(",", 1) for line in (tmp_path / "pets.noisy.csv").read_text().splitlines()]
+    assert [row[0] for row in before] == [row[0] for row in after]
+    assert sum(old[1] != new[1] for old, new in zip(before, after, strict=True)) == 60
+    assert "true class excluded" in said
+    assert "20.00% of the labels are wrong" in said
+    story = NoisyLabels.load(tmp_path / "pets.noisy.noise.npz")
+    assert story.sha256 in said
+    assert story.classes == ("cat", "dog")
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+def test_the_same_seed_gives_the_same_labels_in_every_format(tmp_path, run, kind):
+    labels = np.arange(200) % 4
+    if kind == "npy":
+        np.save(tmp_path / "y.npy", labels)
+    else:
+        pq.write_table(pa.table({"y": labels, "x": np.linspace(0, 1, 200)}), tmp_path / "y.parquet")
+    for out in ("a", "b"):
+        run("noise", "inject", f"y.{kind}", "-n", "pair:0.25", "--seed", 1, "-o", f"{out}.{kind}")
+    run("noise", "inject", f"y.{kind}", "-n", "pair:0.25", "--seed", 2, "-o", f"c.{kind}")
+    first, second, third = (json.loads(run("noise", "show", f"{out}.noise.npz", "--json")) for out in "abc")
+    assert first["sha256"] == second["sha256"] != third["sha256"]
+    assert first["verified"]
+    # 50 rows of each class: a quarter of them is 12.5, rounded up or down.
+    assert first["rate"] == pytest.approx(0.25, abs=0.01)
+
+
+def test_show_compares_columns_and_files(tmp_path, run):
+    (tmp_path / "t.csv").write_text("given,checked\na,a\nb,a\nb,b\na,a\n")
+    facts = json.loads(run("noise", "show", "t.csv", "--label", "given", "--clean", "checked", "--json"))
+    assert (facts["rows"], facts["wrong"], facts["counts"]) == (4, 1, [[2, 1], [0, 1]])
+    np.save(tmp_path / "noisy.npy", np.array([0, 1, 2]))
+    np.save(tmp_path / "clean.npy", np.array([0, 1, 1]))
+    assert "33.33% of the labels are wrong" in run("noise", "show", "noisy.npy", "--clean", "clean.npy")
+    run("noise", "show", "noisy.npy", "--clean", "clean.npy", "--plot", "m.svg")
+    assert (tmp_path / "m.svg").read_text().startswith("<?xml")
+
+
+def test_instance_noise_reads_the_features_of_the_table(tmp_path, run):
+    rows = "".join(f"{i % 17},{i % 5},{i % 3}\n" for i in range(400))
+    (tmp_path / "t.csv").write_text("u,v,label\n" + rows)
+    facts = json.loads(run("noise", "inject", "t.csv", "-n", "instance:0.3", "--json"))
+    assert 0.2 < facts["rate"] < 0.4
+    assert "instance-dependent" in facts["noise"]
+    np.save(tmp_path / "y.npy", np.arange(5) % 2)
+    assert "depends on the features" in run("noise", "inject", "y.npy", "-n", "instance:0.3", code=2)
+
+
+@pytest.fixture
+def blobs(tmp_path):
+    """Three well separated classes, 30 % of the labels wrong."""
+    generator = torch.Generator().manual_seed(0)
+    truth = torch.arange(600) % 3
+    x = torch.randn(600, 2, generator=generator) + 4 * torch.eye(3, 2)[truth]
+    noisy = Transition.symmetric(3, 0.3).corrupt(truth, 0).labels
+    names = ("ant", "bee", "<b>fly</b>")
+    lines = [f"{a:.4f},{b:.4f},{names[label]}" for (a, b), label in zip(x.tolist(), noisy.tolist(), strict=True)]
+    (tmp_path / "insects.csv").write_text("\n".join(["u,v,species", *lines]) + "\n")
+    np.savez(tmp_path / "insects.npz", x=x.numpy(), y=noisy.numpy())
+    return tmp_path
+
+
+def test_an_estimate_is_printed_written_and_drawn(blobs, run):
+    said = run("noise", "estimate", "insects.csv", "-l", "species", "--replicates", 10)
+    found = TransitionEstimate.load(blobs / "insects.transition.json")
+    assert found.classes == ("<b>fly</b>", "ant", "bee")
+    assert found.noise_rate == pytest.approx(0.3, abs=0.04)
+    assert f"{found.noise_rate:.1%}" in said
+    assert "<b>fly</b>" in said
+    assert (blobs / "insects.transition.png").read_bytes().startswith(b"\x89PNG")
+    # The estimate is a matrix that noise can be made with.
+    (blobs / "more.csv").write_text("species\n" + "ant\nbee\n<b>fly</b>\n" * 50)
+    facts = json.loads(run("noise", "inject", "more.csv", "-n", "insects.transition.json", "--json"))
+    assert facts["rate"] == pytest.approx(found.transition.noise_rate(), abs=0.02)
+
+
+def test_an_estimate_from_arrays_and_as_json(blobs, run):
+    facts = json.loads(
+        run("noise", "estimate", "insects.npz", "--method", "hoc", "--replicates", 5, "-o", "e.json", "--json")
+    )
+    assert facts["method"] == "hoc"
+    assert np.allclose(np.array(facts["matrix"]).sum(1), 1)
+    truth = np.arange(300) % 3
+    probabilities = np.full((300, 3), 0.1) + 0.7 * np.eye(3)[truth]
+    np.savez(blobs / "p.npz", probabilities=probabilities, labels=truth)
+    facts = json.loads(run("noise", "estimate", "p.npz", "--replicates", 5, "--json"))
+    assert facts["noise_rate"] < 0.02
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("inject", "absent.csv", "-n", "pair:0.1"), "absent.csv does not exist"),
+        (("inject", "pets.csv", "-n", "pear:0.1"), "Did you mean 'pair'"),
+        (
+            ("inject", "pets.csv", "-n", "pair:0.1", "-l", "sort"),
+            "has no column 'sort'; its columns are id, name, label",
+        ),
+        (("inject", "pets.csv", "-n", "uniform:high"), "is for 10 classes, but the labels have 2"),
+        (("inject", "pets.csv", "-n", "pair:0.1", "-o", "here/out.csv"), "could not be written"),
+        (("inject", "pets.csv", "-n", "pair:0.1", "-o", "out.parquet"), "must end in .csv"),
+        (("inject", "pets.csv", "-n", "pair:0.1", "--seed", "-1"), "seed is a whole number"),
+        (("inject", "one.csv", "-n", "pair:0.1"), "at least two classes"),
+        (("inject", "empty.csv", "-n", "pair:0.1"), "empty.csv"),
+        (("inject", "gap.csv", "-n", "pair:0.1"), "have no label"),
+        (("show", "pets.csv"), "--clean COLUMN"),
+        (("show", "pets.npz"), "pets.npz"),
+        (("estimate", "pets.csv"), "pets.csv"),
+        (("estimate", "one.csv", "-l", "label"), "nothing to learn from"),
+        (("estimate", "nan.csv"), "nan.csv"),
+        (("estimate", "nan.csv", "--missing", "guess"), "error or median"),
+        (("estimate", "small.csv"), "too few"),
+        (("estimate", "small.csv", "--method", "magic"), "unknown estimation method"),
+    ],
+)
+def test_what_a_person_sees_when_something_is_wrong(tmp_path, run, arguments, message):
+    (tmp_path / "pets.csv").write_text(CSV)
+    (tmp_path / "pets.npz").write_bytes(b"nonsense")
+    (tmp_path / "one.csv").write_text("label\n" + "a\n" * 9)
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "gap.csv").write_text("x,label\n1,a\n2,\n3,b\n")
+    (tmp_path / "nan.csv").write_text("x,label\n1,a\n,b\n3,b\n")
+    (tmp_path / "small.csv").write_text("x,label\n1,a\n2,b\n3,b\n")
+    assert message in run("noise", *arguments, code=2)
+
+
+def test_nothing_is_overwritten_unless_asked(tmp_path, run):
+    (tmp_path / "pets.csv").write_text(CSV)
+    (tmp_path / "pets.noisy.csv").write_text("precious")
+    assert "exists; give another --out" in run("noise", "inject", "pets.csv", "-n", "pair:0.1", code=2)
+    assert (tmp_path / "pets.noisy.csv").read_text() == "precious"
+    run("noise", "inject", "pets.csv", "-n", "pair:0.1", "--force")
+    assert (tmp_path / "pets.noisy.csv").read_text() != "precious"
+
+
+def test_help_begins_with_what_people_type(run):
+    assert "noise" in run("--help")
+    assert run("--version").startswith("postmax ")
+    for command in ("inject", "show", "estimate"):
+        said = run("noise", command, "--help")
+        assert said.count(f"postmax noise {command} ") >= 3
