@@ -37,8 +37,10 @@ format: $(READY) ## mend what can be mended
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY) ## speed and memory against cross-entropy, measured side by side
+bench: $(READY) ## speed of losses, of corruption and of augmented batches, each against its rival in the same run
 	@$(BIN)/python benchmarks/speed.py
+	@$(BIN)/python benchmarks/corruption.py
+	@$(BIN)/python benchmarks/batches.py
 
 clean: ## remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

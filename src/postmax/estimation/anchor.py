@@ -10,7 +10,7 @@ from torch import Tensor
 
 from postmax.errors import InputError
 from postmax.estimation.evidence import Evidence
-from postmax.estimation.method import Rows, Solution, normalise_rows, prior_behind
+from postmax.estimation.method import Rows, Solution, keep_unseen, normalise_rows, prior_behind
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class AnchorPoints:
     def solve(self, rows: Rows, num_classes: int, start: Solution | None = None) -> Solution:  # noqa: ARG002
         """The probabilities of the anchors, row by row."""
         probabilities, labels = rows
-        matrix = normalise_rows(probabilities[anchors(probabilities, self.percentile)])
+        matrix = keep_unseen(normalise_rows(probabilities[anchors(probabilities, self.percentile)]), labels)
         return Solution(matrix, prior_behind(matrix, labels))
 
 

@@ -9,9 +9,10 @@ from torch import Tensor
 
 from postmax.estimation.method import Method, Rows, Solution
 
-# Replicates of a K×K matrix are all kept: a hundred of them for K = 1000 would take 800 MB.
-_KEPT_ELEMENTS = 3 * 10**7
-_FEWEST = 20
+# Replicates of a K×K matrix are all kept, a hundred of them for K = 1000 would take 800 MB; and each passes over N·K
+# numbers many times.
+_KEPT_ELEMENTS, _PASSED_ELEMENTS = 3 * 10**7, 4 * 10**8
+_FEWEST = 10
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,9 @@ def bootstrap(
 
     Networks and neighbours stay as they are, so the interval is that of the matrix given them.
     """
-    affordable = max(_FEWEST, _KEPT_ELEMENTS // num_classes**2)
-    generator = torch.Generator().manual_seed(seed)
     n = len(rows[0])
+    affordable = max(_FEWEST, min(_KEPT_ELEMENTS // num_classes**2, _PASSED_ELEMENTS // (n * num_classes)))
+    generator = torch.Generator().manual_seed(seed)
     solved = []
     for _ in range(min(replicates, affordable)):
         drawn = torch.randint(n, (n,), generator=generator)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from postmax.estimation.anchor import AnchorPoints, anchors
 from postmax.estimation.evidence import Evidence
-from postmax.estimation.method import Rows, Solution, count_pairs, normalise_rows, prior_behind
+from postmax.estimation.method import Rows, Solution, count_pairs, keep_unseen, normalise_rows, prior_behind
 
 
 @dataclass(frozen=True)
@@ -28,5 +28,5 @@ class DualT:
         probabilities, labels = rows
         to_predicted = normalise_rows(probabilities[anchors(probabilities, self.percentile)])
         to_label = normalise_rows(count_pairs(probabilities.argmax(1), labels, num_classes))
-        matrix = normalise_rows(to_predicted @ to_label)
+        matrix = keep_unseen(normalise_rows(to_predicted @ to_label), labels)
         return Solution(matrix, prior_behind(matrix, labels))

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from postmax.errors import InputError
 from postmax.estimation.evidence import Evidence
-from postmax.estimation.method import Rows, Solution, normalise_rows
+from postmax.estimation.method import Rows, Solution, keep_unseen, normalise_rows
 from postmax.estimation.neighbours import nearest_neighbours
 
 _STEPS, _TOLERANCE = 2000, 1e-9
@@ -47,7 +47,7 @@ class HighOrderConsensus:
             if fit - last < _TOLERANCE:
                 break
             last = fit
-        return Solution(matrix, prior)
+        return Solution(keep_unseen(matrix, rows[0]), prior)
 
 
 def _step(matrix: Tensor, prior: Tensor, triples: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, float]:

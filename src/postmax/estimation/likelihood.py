@@ -11,13 +11,13 @@ from postmax.errors import InputError
 from postmax.estimation.confident import ConfidentJoint
 from postmax.estimation.crossfit import cross_fit
 from postmax.estimation.evidence import Evidence
-from postmax.estimation.method import Rows, Solution, count_pairs, normalise_rows
+from postmax.estimation.method import Rows, Solution, count_pairs, keep_unseen, normalise_rows
 from postmax.estimation.similarity import share_that_follows_similarity
 from postmax.estimation.unmix import unmix
 from postmax.losses import FPMLLoss
 from postmax.transition import Transition
 
-_STEPS, _TOLERANCE = 200, 1e-7
+_STEPS, _WARM_STEPS, _TOLERANCE = 200, 40, 1e-7
 _CHUNK_ELEMENTS = 2**22
 # A wide prior of log a, and a tenth of a label's worth of "anything may happen" in each row of T: where the data are
 # silent the fit must still have one optimum.
@@ -85,12 +85,13 @@ def clean_posterior(scores: Tensor, state: tuple[Tensor, ...]) -> Tensor:
 def fit(scores: Tensor, labels: Tensor, start: tuple[Tensor, ...] = ()) -> Solution:
     """L-BFGS over log a, b and log T, from the counts of (most probable class, label) or from the state `start`."""
     k = scores.shape[1]
+    steps = _WARM_STEPS if start else _STEPS
     if not start:
         counted = count_pairs(scores.argmax(1), labels, k) + 1 / k
         start = (torch.zeros(()), torch.zeros(k), normalise_rows(counted).log())
     log_a, bias, log_t = parameters = [part.double().clone() for part in start]
     optimiser = torch.optim.LBFGS(
-        parameters, max_iter=_STEPS, history_size=10, line_search_fn="strong_wolfe", tolerance_change=_TOLERANCE
+        parameters, max_iter=steps, history_size=10, line_search_fn="strong_wolfe", tolerance_change=_TOLERANCE
     )
 
     def objective() -> Tensor:
@@ -101,7 +102,7 @@ def fit(scores: Tensor, labels: Tensor, start: tuple[Tensor, ...] = ()) -> Solut
 
     optimiser.step(objective)
     _, _, prior = _negative_log_likelihood(scores, labels, log_a, bias, log_t)
-    return Solution(log_t.softmax(1), prior, state=(log_a, bias, log_t))
+    return Solution(keep_unseen(log_t.softmax(1), labels), prior, state=(log_a, bias, log_t))
 
 
 def _negative_log_likelihood(

@@ -58,6 +58,12 @@ def normalise_rows(weights: Tensor) -> Tensor:
     return torch.where(total > 0, weights / total.clamp_min(torch.finfo(weights.dtype).tiny), keeps)
 
 
+def keep_unseen(matrix: Tensor, labels: Tensor) -> Tensor:
+    """The matrix with "keeps its label" for each class that none of `labels` names: nothing is known about it."""
+    unseen = torch.bincount(labels.flatten(), minlength=len(matrix)) == 0
+    return torch.where(unseen[:, None], torch.eye(len(matrix), dtype=matrix.dtype), matrix)
+
+
 def prior_behind(matrix: Tensor, labels: Tensor, steps: int = 500) -> Tensor:
     """The frequencies of the true classes that best explain those of the noisy labels (maximum likelihood).
 

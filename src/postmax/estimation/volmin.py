@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from postmax.estimation.evidence import Evidence
-from postmax.estimation.method import Rows, Solution, prior_behind
+from postmax.estimation.method import Rows, Solution, keep_unseen, prior_behind
 from postmax.estimation.network import Copies, train
 
 _STEPS = 50
@@ -57,7 +57,7 @@ class VolumeMinimisation:
             return value.detach()
 
         optimiser.step(objective)
-        matrix = _matrix(off.detach())
+        matrix = keep_unseen(_matrix(off.detach()), labels)
         return Solution(matrix, prior_behind(matrix, labels))
 
     def _objective(self, posterior: Tensor, labels: Tensor, off: Tensor) -> Tensor:
