@@ -99,6 +99,10 @@ def estimate_transition(
         labels = None if labels is None else class_indices(labels, num_classes)
     evidence = gather_evidence(probabilities, labels, features, num_classes, seed)
     class_names = evidence.classes if classes is None else tuple(classes)
+    if not isinstance(method, str) and not hasattr(method, "solve"):
+        raise InputError(
+            f"method is a name ({', '.join(names())}) or an estimator such as AnchorPoints(), not {method!r}."
+        )
     name = method if isinstance(method, str) else type(method).__name__
     method = _METHODS.get(method) if isinstance(method, str) else method
     k = evidence.num_classes

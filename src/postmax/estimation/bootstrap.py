@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -24,10 +25,23 @@ class Replicates:
     bounds: Tensor | None
 
     def interval(self, values: Tensor, level: float) -> tuple[Tensor, Tensor]:
-        """Percentiles that hold a share `level` of `values` (replicates first) between them."""
+        """Bounds that hold a share `level` of `values` (replicates first) between them: percentiles, or Student's t.
+
+        So few replicates that none may be expected beyond the percentiles would give far too narrow an interval.
+        """
         tail = (1 - level) / 2
-        low, high = torch.quantile(values, torch.tensor([tail, 1 - tail], dtype=values.dtype), dim=0)
-        return low, high
+        if len(values) * tail >= 1:
+            low, high = torch.quantile(values, torch.tensor([tail, 1 - tail], dtype=values.dtype), dim=0)
+            return low, high
+        reach = _student_t(1 - tail, len(values) - 1) * values.std(0)
+        return (values.mean(0) - reach).clamp(0, 1), (values.mean(0) + reach).clamp(0, 1)
+
+
+def _student_t(probability: float, freedom: int) -> float:
+    """The quantile of Student's distribution for freedom ≥ 1, by its expansion around the normal one."""
+    z = float(torch.special.ndtri(torch.tensor(probability, dtype=torch.float64)))
+    terms = (z, (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384)
+    return math.fsum(term / freedom**power for power, term in enumerate(terms))
 
 
 def bootstrap(

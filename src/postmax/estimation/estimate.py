@@ -101,7 +101,7 @@ class TransitionEstimate:
             content = json.loads(Path(path).expanduser().read_bytes())
             if content["format"] != _FORMAT:
                 raise DataError(f"{path} is a {content['format']!r}, not a {_FORMAT!r}.")
-            return cls(
+            loaded = cls(
                 transition=Transition(content["matrix"], definition=f"estimated from {path}"),
                 prior=torch.tensor(content["prior"], dtype=torch.float64),
                 noise_rate=content["noise_rate"],
@@ -114,6 +114,11 @@ class TransitionEstimate:
                 rows=content["rows"],
                 unidentified=dict(content["unidentified"]),
             )
+            k = len(loaded.classes)
+            shapes = [tuple(part.shape) for part in (loaded.matrix, *loaded.interval, loaded.prior)]
+            if shapes != [(k, k)] * 3 + [(k,)]:
+                raise InputError(f"its {k} classes do not go with tables of shapes {shapes}")
+            return loaded  # noqa: TRY300
         except FileNotFoundError as error:
             raise DataError(f"{path} does not exist.") from error
         except (OSError, KeyError, TypeError, ValueError) as error:

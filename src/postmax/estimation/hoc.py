@@ -23,6 +23,7 @@ class HighOrderConsensus:
     P(three labels) = Σ_a p_a·T[a, y1]·T[a, y2]·T[a, y3]. The published code matches first, second and third moments of
     a 15 000-row sample by gradient descent on a K³ tensor; here the same model is fitted to all rows by maximum
     likelihood (expectation–maximisation over the distinct triples), which has no step size and works for K = 1000.
+    The bootstrap treats triples as independent, though neighbouring rows share labels: its interval is too narrow.
     """
 
     def rows(self, evidence: Evidence) -> Rows:

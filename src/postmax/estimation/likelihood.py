@@ -19,6 +19,7 @@ from postmax.transition import Transition
 
 _STEPS, _WARM_STEPS, _TOLERANCE = 200, 40, 1e-7
 _CHUNK_ELEMENTS = 2**22
+_UNMIXED_AGAIN = 10**9
 # A wide prior of log a, and a tenth of a label's worth of "anything may happen" in each row of T: where the data are
 # silent the fit must still have one optimum.
 _TEMPERATURE_SPREAD = 1.0
@@ -48,8 +49,13 @@ class PosteriorLikelihood:
     class_conditional: bool = False
 
     def rows(self, evidence: Evidence) -> Rows:
-        """Scores (N, K) and labels."""
-        labels = evidence.labels
+        """Scores (N, K) and labels; given probabilities also with a mark that they are still mixed.
+
+        Unmixing looks at the labels, so it belongs to what is repeated on every draw of rows, unless it takes minutes.
+        """
+        labels, k = evidence.labels, evidence.num_classes
+        if evidence.features is None and len(labels) * k**2 <= _UNMIXED_AGAIN:
+            return evidence.out_of_sample, labels, torch.ones_like(labels, dtype=torch.bool)
         scores = unmix(evidence.out_of_sample, labels).clamp_min(1e-300).log()
         if evidence.features is None:
             return scores, labels
@@ -59,11 +65,13 @@ class PosteriorLikelihood:
         except InputError:
             # Scores that say next to nothing can give a matrix that nothing undoes; the first scores must do then.
             return scores, labels
-        return cross_fit(evidence.features, labels, evidence.num_classes, loss=forward, seed=evidence.seed), labels
+        return cross_fit(evidence.features, labels, k, loss=forward, seed=evidence.seed), labels
 
     def solve(self, rows: Rows, num_classes: int, start: Solution | None = None) -> Solution:
         """The likelihood's matrix, mixed with the confident joint as far as noise follows similarity."""
-        scores, labels = rows
+        scores, labels, *mixed = rows
+        if mixed:
+            scores = unmix(scores, labels).clamp_min(1e-300).log()
         found = fit(scores, labels, () if start is None else start.state)
         clean = clean_posterior(scores, found.state)
         # Both ends of what is possible: no doubtful row is mislabelled, or all of them are.
