@@ -16,7 +16,7 @@ from postmax.labels import class_indices, encode_labels
         (["b", "a", "b"], [1, 0, 1], ("a", "b")),
         ([7, -2, 7, 3], [2, 0, 2, 1], (-2, 3, 7)),
         ([1.0, 0.0], [1, 0], (0, 1)),
-        ([True, False, True], [1, 0, 1], (0, 1)),
+        ([True, False, True], [1, 0, 1], (False, True)),
         (np.array(["x", "y"], dtype=object), [0, 1], ("x", "y")),
         (np.array([2, 5], dtype=object), [0, 1], (2, 5)),
         (np.array([[4], [2]]), [1, 0], (2, 4)),
@@ -54,6 +54,8 @@ def test_decoding_gives_the_labels_back(values):
         (["a", None, "", "nan"], r"3 rows have no label \(rows 1, 2, 3\)"),
         ([[1, 2], [3, 4]], r"shape \(2, 2\)"),
         (np.array([1 + 2j]), "complex128 cannot name classes"),
+        ([1e300, 1.0], "row 0 holds 1e\\+300, too large"),
+        (np.array([2**63 + 5], dtype=np.uint64), "too large"),
         ([["a"], ["b", "c"]], "one label a row"),
     ],
 )

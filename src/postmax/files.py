@@ -28,20 +28,19 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     Raises:
         DataError: If the folder does not exist or cannot be written, or the disk is full.
     """
-    path = Path(path).expanduser()
-    if path.is_dir():
-        raise DataError(f"{path} is a folder; give the name of a file to write.")
+    # A link stays a link: the file it leads to is written.
+    path = Path(path).expanduser().resolve()
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "no ordinary file"
+        raise DataError(f"{path} is {kind}; give the name of a file to write.")
     temporary: str | None = None
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
         with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        # A temporary file is private; the result gets the mode any new file would get.
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).chmod(_mode_for(path))
         Path(temporary).replace(path)
     except BaseException as error:
         if temporary is not None:
@@ -51,15 +50,31 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def load_arrays(path: str | Path) -> dict[str, npt.NDArray[Any]]:
+def _mode_for(path: Path) -> int:
+    """A temporary file is private; the result gets the mode of the file it replaces, or that of any new file."""
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
+
+
+def load_arrays(path: str | Path, *, max_bytes: int = 16 << 30) -> dict[str, npt.NDArray[Any]]:
     """The arrays of an `.npz` file, or the one of an `.npy` file under the name "array"; no object is unpickled.
+
+    Args:
+        path: The file.
+        max_bytes: Refuse an archive that unpacks to more.
 
     Raises:
         DataError: If the file is missing, truncated, damaged, no such file, or holds Python objects.
     """
+    path = Path(path).expanduser()
     try:
         # The bytes first: numpy leaves its file open when the zip is damaged.
-        loaded = np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False)
+        content = path.read_bytes()
+        _refuse_bomb(content, path, max_bytes)
+        loaded = np.load(io.BytesIO(content), allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             return {"array": loaded}
         return {name: loaded[name] for name in loaded.files}
@@ -67,5 +82,25 @@ def load_arrays(path: str | Path) -> dict[str, npt.NDArray[Any]]:
         raise DataError(f"{path} does not exist.") from error
     except IsADirectoryError as error:
         raise DataError(f"{path} is a folder; expected an .npz or .npy file.") from error
-    except (OSError, ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+    except DataError:
+        raise
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        EOFError,
+        RuntimeError,
+        MemoryError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
         raise DataError(f"{path} is damaged or no file of plain numpy arrays: {error}.") from error
+
+
+def _refuse_bomb(content: bytes, path: Path, max_bytes: int) -> None:
+    """A small file may claim to unpack to more than the memory; refuse it before it does."""
+    if content.startswith(b"PK"):
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            total = sum(member.file_size for member in archive.infolist())
+        if total > max_bytes:
+            raise DataError(f"{path} would unpack to {total:,} bytes, more than the {max_bytes:,} allowed.")

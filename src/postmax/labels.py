@@ -14,6 +14,8 @@ from torch import Tensor
 from postmax.errors import InputError, LabelError
 
 _MISSING_WORDS = ("", "nan")
+# Beyond this, whole numbers written as floats are no longer told apart.
+_EXACT = 2**53
 
 
 @dataclass(frozen=True)
@@ -110,11 +112,18 @@ def _whole_numbers(array: npt.NDArray[Any], where: str) -> npt.NDArray[np.int64]
             f"{where}: row {row} holds {array[row]}. Labels are classes; numbers with a fractional part look like a "
             "regression target."
         )
+    large = np.abs(array) > _EXACT
+    if large.any():
+        raise InputError(f"{where}: row {int(large.argmax())} holds {array[large.argmax()]}, too large for a class.")
     return array.astype(np.int64)
 
 
 def _strings_or_numbers(array: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
-    if array.dtype.kind in "iub":
+    if array.dtype.kind == "b":
+        return array
+    if array.dtype.kind in "iu":
+        if array.dtype == np.uint64 and (array > np.uint64(_EXACT)).any():
+            raise InputError(f"{where} holds {array.max()}, too large for a class.")
         return array.astype(np.int64)
     if array.dtype.kind not in "OUST":
         raise InputError(f"{where}: {array.dtype} cannot name classes; use strings or whole numbers.")

@@ -15,15 +15,21 @@ _FORMATS = ("png", "svg", "pdf")
 _NUMBERS_UP_TO, _NAMES_UP_TO = 20, 60
 
 
+def check_picture(path: str | Path) -> str:
+    """The format of a picture by its name, or an error; also if there is nothing to draw it with."""
+    kind = Path(path).suffix.lower().lstrip(".")
+    if kind not in _FORMATS:
+        raise InputError(f"{path}: pictures are written as {', '.join('.' + name for name in _FORMATS)}.")
+    need("matplotlib", "plot")
+    return kind
+
+
 def heat_map(matrix: Tensor, classes: Sequence[str | int], path: str | Path, *, title: str = "") -> None:
     """Draw a transition matrix as PNG, SVG or PDF, by the name of the file.
 
     Small entries get more of the colour scale than large ones, because beside the diagonal they are what matters.
     """
-    path = Path(path)
-    kind = path.suffix.lower().lstrip(".")
-    if kind not in _FORMATS:
-        raise InputError(f"{path}: pictures are written as {', '.join('.' + name for name in _FORMATS)}.")
+    kind = check_picture(path)
     # The object interface: pyplot would look for a screen and keep every figure.
     figure_class = need("matplotlib.figure", "plot").Figure
     norm = need("matplotlib.colors", "plot").PowerNorm(gamma=0.4, vmin=0, vmax=1)
@@ -35,7 +41,7 @@ def heat_map(matrix: Tensor, classes: Sequence[str | int], path: str | Path, *, 
     figure.colorbar(image, ax=axes, shrink=0.8, ticks=[0, 0.01, 0.05, 0.2, 0.5, 1.0], format=_percent)
     axes.set_xlabel("label")
     axes.set_ylabel("true class")
-    axes.set_title(title, fontsize="medium", wrap=True)
+    axes.set_title(title, fontsize="medium", wrap=True, parse_math=False)
     if k <= _NAMES_UP_TO:
         names = [str(name) if len(str(name)) <= 20 else f"{str(name)[:19]}…" for name in classes]
         # Names are text, also when they contain what matplotlib would read as a formula.

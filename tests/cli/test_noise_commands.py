@@ -198,3 +198,40 @@ def test_help_begins_with_what_people_type(run):
     for command in ("inject", "show", "estimate"):
         said = run("noise", command, "--help")
         assert said.count(f"postmax noise {command} ") >= 3
+
+
+def test_an_estimate_never_overwrites_what_a_person_has(blobs, run):
+    before = (blobs / "insects.csv").read_text()
+    arguments = ("noise", "estimate", "insects.csv", "-l", "species", "--replicates", 2)
+    assert "is the input" in run(*arguments, "-o", "insects.csv", "--force", code=2)
+    assert "written twice" in run(*arguments, "-o", "e.png", code=2)
+    (blobs / "insects.transition.json").write_text("precious")
+    assert "exists; give another --out" in run(*arguments, code=2)
+    assert ".png, .svg, .pdf" in run(*arguments, "--plot", "x.gif", "-o", "e.json", code=2)
+    assert (blobs / "insects.csv").read_text() == before
+    assert (blobs / "insects.transition.json").read_text() == "precious"
+
+
+def test_labels_that_are_written_differently_are_the_same(tmp_path, run):
+    (tmp_path / "t.csv").write_text("given,checked.again\n0,0.0\n1,1.0\n2,1.0\n10,10.0\n")
+    facts = json.loads(run("noise", "show", "t.csv", "--label", "given", "--clean", "checked.again", "--json"))
+    assert (facts["wrong"], facts["classes"]) == (1, [0, 1, 2, 10])
+
+
+def test_the_matrix_of_an_estimate_goes_by_the_names_of_its_classes(tmp_path, run):
+    """Classes 0.0 … 10.0: as text 10.0 comes before 2.0, as numbers after it."""
+    truth = np.arange(1100) % 11
+    np.savez(
+        tmp_path / "p.npz", probabilities=0.9 * np.eye(11)[truth] + 0.1 / 11, labels=np.where(truth == 10, 9, truth)
+    )
+    run("noise", "estimate", "p.npz", "--replicates", 2, "-o", "e.json", code=2)  # 10 never occurs among the labels
+    labels = np.where((truth == 10) & (np.arange(1100) % 2 == 0), 9, truth)
+    np.savez(tmp_path / "p.npz", probabilities=0.9 * np.eye(11)[truth] + 0.1 / 11, labels=labels)
+    run("noise", "estimate", "p.npz", "--replicates", 2, "-o", "e.json", "--method", "confident-joint")
+    (tmp_path / "t.csv").write_text("y\n" + "".join(f"{label}.0\n" for label in truth))
+    run("noise", "inject", "t.csv", "-n", "e.json", "-o", "n.csv")
+    noisy = (tmp_path / "n.csv").read_text().splitlines()[1:]
+    changed = {(f"{a}.0", b) for a, b in zip(truth, noisy, strict=True) if f"{a}.0" != b}
+    assert changed == {("10.0", "9.0")}
+    (tmp_path / "other.csv").write_text("y\n" + "".join(f"c{label}\n" for label in truth))
+    assert "is for the classes 0, 1, 2" in run("noise", "inject", "other.csv", "-n", "e.json", code=2)

@@ -122,7 +122,7 @@ def test_the_column_is_found(tmp_path, content, column):
 @pytest.mark.parametrize(
     ("content", "column", "message"),
     [
-        ("a,b\n1,2\n", None, "which column holds the labels\\? Its columns are a, b"),
+        ("a,b\n1,2\n", None, "which column holds the labels\\? .*: a, b"),
         ("label,y\n1,2\n", None, "which column"),
         ("a,b\n1,2\n", "c", "has no column 'c'; its columns are a, b"),
         ("a,a\n1,2\n", "a", "has 2 columns called 'a'"),

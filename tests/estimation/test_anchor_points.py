@@ -55,9 +55,15 @@ def test_an_entry_skipped_for_one_class_counts_for_another():
 
 
 def test_ties_at_the_threshold_are_all_skipped():
-    p = torch.tensor([0.9, 0.9, 0.9, 0.6, 0.2]).double()
+    p = torch.tensor([0.95, 0.9, 0.9, 0.6, 0.2]).double()
     p = torch.stack([p, 1 - p], 1)
     assert int(anchors(p, 60)[0]) == 3
+
+
+def test_hard_predictions_have_no_outliers():
+    """Every third row is surely of class i: the row at the percentile is one of them, and so is the anchor."""
+    p = torch.eye(3, dtype=torch.float64)[torch.arange(300) % 3]
+    assert torch.equal(p[anchors(p, 97)], torch.eye(3, dtype=torch.float64))
 
 
 def test_without_a_percentile_any_of_the_tied_largest_is_the_anchor():

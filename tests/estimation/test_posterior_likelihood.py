@@ -15,11 +15,11 @@ from postmax.estimation.similarity import share_that_follows_similarity
 
 
 def negative_log_likelihood(scores, labels, log_a, bias, log_t):
-    """The same function, written for autograd, with the priors of log a (normal) and of T (0.1 labels a row)."""
+    """The same function for autograd, with the priors of log a (normal around 1) and of T (0.1 labels a row)."""
     n, k = scores.shape
     mixed = (log_a.exp() * scores + bias).softmax(1) @ log_t.softmax(1)
     value = -mixed[torch.arange(n), labels].log().sum()
-    return (value + log_a**2 / 2 - 0.1 / k * log_t.softmax(1).log().sum()) / n
+    return (value + (log_a - 1) ** 2 / 2 - 0.1 / k * log_t.softmax(1).log().sum()) / n
 
 
 def random_start(k, seed=5):
@@ -186,3 +186,29 @@ def test_with_features_the_scores_are_those_of_a_forward_corrected_network(monke
     clear = data.clean.max(1).values > 0.999
     # A posterior of the noisy label would level off at the diagonal of T, 0.9 and less.
     assert scores[clear].max(1).values.exp().median() > 0.93
+
+
+@pytest.mark.parametrize("transition", [Transition.identity(3), Transition.symmetric(3, 0.2)])
+def test_calibrated_probabilities_can_always_be_explained_without_noise(transition):
+    """A posterior that is right about the labels fits them with T = I, whatever noise they have: the interval says so."""
+    data = problem(transition, 1500, separation=1)
+    low, high = estimate_transition(data.probabilities, data.labels, replicates=5).noise_rate_interval
+    assert low == 0
+    assert high >= transition.noise_rate()
+
+
+def test_saturated_scores_are_read_as_clear_rows():
+    """Nearly separable classes: few distinct scores, which soft posteriors without noise would explain as well."""
+    for seed in range(3):
+        data = problem(MATRICES[3], 1500, separation=6, seed=seed)
+        found = estimate_transition(data.probabilities, data.labels, replicates=2)
+        realised = float((data.labels != data.true).double().mean())
+        assert found.noise_rate == pytest.approx(realised, abs=0.01)
+
+
+def test_scores_that_do_not_level_off_need_the_noise():
+    """Scores of the true class under noisy labels: no temperature gives the floors that noise puts under labels."""
+    data = problem(MATRICES[3], 1500, separation=4)
+    method = PosteriorLikelihood(class_conditional=True)
+    solution = method.solve((data.clean.log(), data.labels), 3)
+    assert solution.bounds[0] == solution.noise_rate > 0.1

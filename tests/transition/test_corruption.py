@@ -11,7 +11,7 @@ from scipy import stats
 
 from postmax import Transition
 from postmax.errors import InputError, LabelError
-from postmax.transition.corruption import exact_counts
+from postmax.transition.corruption import exact_counts, in_steps
 from postmax.transition.random_bits import random_bits, random_normal, random_uniform
 
 LABELS = torch.arange(5000) % 10
@@ -174,6 +174,28 @@ def test_no_noise_and_full_noise(exact):
     one_class = Transition.symmetric(10, 0.3).corrupt([4] * 1000, 0, exact=exact)
     assert 0.25 < one_class.rate < 0.35
     assert one_class.matrix.isnan().all(1).sum() == 9
+
+
+@given(st.integers(2, 40), st.sampled_from([0.0, 1e-9, 0.3, 1 - 1e-9, 1.0]), st.booleans())
+def test_probabilities_in_steps_are_probabilities(k, eta, inclusive):
+    """Rounding leaves a few steps over, or too few; they must not make a probability negative."""
+    matrix = Transition.symmetric(k, eta, include_true_class=inclusive).matrix.numpy()
+    steps = in_steps(matrix, np.arange(k))
+    assert steps.min() >= 0
+    assert (steps.sum(1) == 2**32).all()
+    assert np.abs(steps / 2**32 - matrix).max() < k * 2.0**-32
+
+
+@pytest.mark.parametrize("k", [2, 3, 7, 8, 11])
+@pytest.mark.parametrize("exact", [True, False])
+def test_all_labels_wrong_means_all(k, exact):
+    assert Transition.symmetric(k, 1.0).corrupt(torch.arange(1000) % k, 0, exact=exact).rate == 1
+
+
+@pytest.mark.parametrize("seed", [0.0, True, "0"])
+def test_a_seed_is_a_whole_number(seed):
+    with pytest.raises(InputError, match="seed is a whole number"):
+        Transition.pair(10, 0.1).corrupt(LABELS, seed)
 
 
 def test_many_classes():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -10,6 +11,10 @@ from postmax.errors import InputError
 
 def main(arguments: list[str] | None = None) -> None:
     """Run `postmax ...`: data to standard output, messages to standard error, exit code 2 for what a user can mend."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a sign must not be the end of a command whose work is done.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         from postmax.cli.app import app  # noqa: PLC0415  (needs the extra)
 

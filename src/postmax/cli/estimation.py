@@ -43,7 +43,9 @@ def read_evidence(file: Path, label: str | None, drop: list[str], missing: str) 
     if key not in arrays:
         raise DataError(f"{file} has no array of labels called {key!r}; it has {', '.join(arrays)}.")
     encoded = encode_labels(arrays[key], where=f"{file}: {key}")
-    return FileEvidence(encoded, probabilities=arrays["probabilities"])
+    features = next((arrays[name] for name in ("x", "features") if name in arrays), None)
+    rows = None if features is None else torch.from_numpy(features)
+    return FileEvidence(encoded, features=rows, probabilities=arrays["probabilities"])
 
 
 def _from_dataset(dataset: Dataset) -> FileEvidence:

@@ -14,11 +14,11 @@ from postmax import estimation
 from postmax.cli.estimation import read_evidence, tell, tell_json
 from postmax.cli.text import print_matrix
 from postmax.data.files import existing_file
-from postmax.data.label_column import read_labels, write_labels
+from postmax.data.label_column import LabelColumn, comparable, encode_column, read_labels, write_labels
 from postmax.data.tables import read_table
 from postmax.errors import DataError, InputError
 from postmax.labels import EncodedLabels, encode_labels
-from postmax.plots import heat_map
+from postmax.plots import check_picture, heat_map
 from postmax.transition import NoisyLabels, corrupt_by_features, kinds, parse_noise
 
 app = typer.Typer(
@@ -30,6 +30,7 @@ _Label = Annotated[
     typer.Option("--label", "-l", help="The column of the labels.", show_default="label, y, target or class"),
 ]
 _Out = Annotated[Path | None, typer.Option("--out", "-o", help="The file to write.", show_default="beside FILE")]
+_Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -48,7 +49,7 @@ def inject(
         bool, typer.Option("--independent", help="One draw a row; by default class counts match the matrix exactly.")
     ] = False,
     out: _Out = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
+    force: _Force = False,
     as_json: _Json = False,
 ) -> None:
     """Write FILE with noisy labels, and beside it a .noise.npz that proves where they come from.
@@ -59,15 +60,13 @@ def inject(
     postmax noise inject labels.npy --noise matrix.csv
     """  # noqa: D301  (\b keeps the lines of the examples)
     column = read_labels(existing_file(file), label)
-    labels = encode_labels(column.values, where=str(file))
+    labels = encode_column(column, str(file))
     out = out or file.with_name(f"{file.stem}.noisy{file.suffix}")
     story = out.with_name(f"{out.stem}.noise.npz")
-    for path in (out, story):
-        if path.exists() and not force:
-            raise InputError(f"{path} exists; give another --out, or --force to overwrite it.")
+    _spare([out, story], file, force)
     noisy = replace(_corrupt(file, column.column, labels, noise, seed, not independent), classes=labels.classes)
-    write_labels(file, out, labels.decode(noisy.labels), column=column.column)
     noisy.save(story)
+    write_labels(file, out, labels.decode(noisy.labels), column=column.column)
     _tell(noisy, as_json, {"file": str(out), "story": str(story)})
 
 
@@ -81,6 +80,7 @@ def show(
         str | None, typer.Option("--clean", "-c", help="The true labels: a column of FILE, or another file.")
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the matrix as .png, .svg or .pdf.")] = None,
+    force: _Force = False,
     as_json: _Json = False,
 ) -> None:
     """Say what noise is in labels whose truth is known, and verify a .noise.npz.
@@ -91,7 +91,10 @@ def show(
     postmax noise show noisy.npy --clean clean.npy
     """  # noqa: D301  (\b keeps the lines of the examples)
     facts: dict[str, object] = {}
-    if file.suffix == ".npz":
+    if plot is not None:
+        check_picture(plot)
+        _spare([plot], file, force)
+    if file.suffix.lower() == ".npz":
         noisy = NoisyLabels.load(existing_file(file))
         if noisy.nominal is not None:
             noisy.verify()
@@ -119,6 +122,7 @@ def estimate(
     missing: Annotated[str, typer.Option(help="Missing numbers: error or median.")] = "error",
     replicates: Annotated[int, typer.Option(help="Bootstrap replicates.")] = 100,
     seed: Annotated[int, typer.Option(help="Of folds, networks and bootstrap.")] = 0,
+    force: _Force = False,
     as_json: _Json = False,
 ) -> None:
     """Estimate the noise in the labels of FILE: the matrix, the share of wrong labels, and how sure that is.
@@ -131,6 +135,11 @@ def estimate(
     postmax noise estimate train.parquet --label species --drop id
     postmax noise estimate embeddings.npz --method hoc
     """  # noqa: D301  (\b keeps the lines of the examples)
+    out = out or file.with_name(f"{file.stem}.transition.json")
+    plot = plot or out.with_suffix(".png")
+    # Before the work, not after it: an estimate that cannot be written is lost.
+    check_picture(plot)
+    _spare([out, plot], file, force)
     evidence = read_evidence(existing_file(file), label, drop or [], missing)
     found = estimation.estimate_transition(
         evidence.probabilities,
@@ -141,8 +150,6 @@ def estimate(
         replicates=replicates,
         seed=seed,
     )
-    out = out or file.with_name(f"{file.stem}.transition.json")
-    plot = plot or out.with_suffix(".png")
     found.save(out)
     low, high = found.noise_rate_interval
     title = f"{file.name}: {found.noise_rate:.1%} of the labels are wrong ({low:.1%} to {high:.1%})"
@@ -157,7 +164,7 @@ def estimate(
 def _corrupt(file: Path, column: str | None, labels: EncodedLabels, noise: str, seed: int, exact: bool) -> NoisyLabels:
     kind, _, rate = noise.partition(":")
     if kind != "instance":
-        return parse_noise(noise, len(labels.classes)).corrupt(labels.codes, seed, exact=exact)
+        return parse_noise(noise, len(labels.classes), labels.classes).corrupt(labels.codes, seed, exact=exact)
     if column is None:
         raise InputError("instance noise depends on the features: give a CSV or Parquet table, not labels alone.")
     try:
@@ -174,13 +181,34 @@ def _compare(file: Path, label: str | None, clean: str | None) -> NoisyLabels:
     if clean is None:
         raise InputError(f"the truth is needed to see the noise in {file}: --clean COLUMN, or --clean FILE.")
     given = read_labels(existing_file(file), label)
-    true = read_labels(existing_file(clean)) if Path(clean).suffix else read_labels(existing_file(file), clean)
+    true = _true_labels(file, clean)
     if len(given.values) != len(true.values):
         raise DataError(f"{file} has {len(given.values)} labels, {clean} has {len(true.values)}.")
-    together = encode_labels([*given.values.tolist(), *true.values.tolist()], where=f"{file} and {clean}")
+    columns = [comparable(column.values) for column in (given, true)]
+    if columns[0].dtype.kind not in "iufb" or columns[1].dtype.kind not in "iufb":
+        columns = [column.values.astype(str).astype(object) for column in (given, true)]
+    together = encode_labels([*columns[0].tolist(), *columns[1].tolist()], where=f"{file} and {clean}")
     noisy, truth = together.codes.chunk(2)
     definition = f"{given.column or file.name} against {true.column or clean}"
-    return NoisyLabels(noisy, truth, len(together.classes), definition, 0, None, None, together.classes)
+    return NoisyLabels(noisy, truth, len(together.classes), definition, None, None, None, together.classes)
+
+
+def _true_labels(file: Path, clean: str) -> LabelColumn:
+    """The column `clean` of the file, if there is one, else the labels of the file called `clean`."""
+    if file.suffix.lower() == ".npy" or Path(clean).is_file():
+        return read_labels(existing_file(clean))
+    return read_labels(existing_file(file), clean)
+
+
+def _spare(outputs: list[Path], source: Path, force: bool) -> None:
+    """Stop before something a person had is overwritten."""
+    if len({path.resolve() for path in outputs}) < len(outputs):
+        raise InputError(f"{outputs[0]} would be written twice; give each output a name of its own.")
+    for path in outputs:
+        if path.resolve() == source.resolve():
+            raise InputError(f"{path} is the input; give another --out.")
+        if path.exists() and not force:
+            raise InputError(f"{path} exists; give another --out, or --force to overwrite it.")
 
 
 def _classes(noisy: NoisyLabels) -> tuple[str | int, ...]:
@@ -188,10 +216,11 @@ def _classes(noisy: NoisyLabels) -> tuple[str | int, ...]:
 
 
 def _tell(noisy: NoisyLabels, as_json: bool, more: dict[str, object]) -> None:
+    # Labels that were compared, not drawn, have no seed.
     drawn = {"seed": noisy.seed, "draw": "exact counts" if noisy.exact else "independent rows"}
     facts: dict[str, object] = {
         "noise": noisy.definition,
-        **(drawn if noisy.exact is not None else {}),
+        **({} if noisy.seed is None else drawn),
         "rows": len(noisy),
         "wrong": int(noisy.mask.sum()),
         "rate": noisy.rate,

@@ -58,5 +58,6 @@ def _percent(value: float) -> str:
 
 
 def _short(name: str | int) -> str:
-    text = str(name)
+    # A class name comes from a file: it must not steer the terminal.
+    text = "".join(character if character.isprintable() else "�" for character in str(name))
     return text if len(text) <= 12 else f"{text[:11]}…"

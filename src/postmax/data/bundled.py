@@ -13,6 +13,7 @@ from postmax.data.catalogue import Request, register
 from postmax.data.dataset import Dataset
 from postmax.errors import DataError
 from postmax.extras import need
+from postmax.transition.random_bits import random_bits
 
 _TEST_SHARE = 0.2
 
@@ -45,10 +46,11 @@ def stratified_mask(labels: Tensor, share: float, *, seed: int = 0) -> Tensor:
         >>> stratified_mask(torch.tensor([0, 0, 0, 0, 1, 1, 1, 1]), 0.25).view(2, 4).sum(1)
         tensor([1, 1])
     """
-    generator = np.random.default_rng(seed)
+    keys = random_bits(len(labels), seed, "split")
     mask = torch.zeros(len(labels), dtype=torch.bool)
     for code in range(int(labels.max()) + 1):
-        rows = generator.permutation((labels == code).nonzero()[:, 0].numpy())
+        rows = (labels == code).nonzero()[:, 0].numpy()
+        rows = rows[np.argsort(keys[rows], kind="stable")]
         mask[torch.from_numpy(rows[: round(share * len(rows))])] = True
     return mask
 

@@ -108,7 +108,10 @@ def label_values(texts: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _check_names(names: Iterable[str], path: Path) -> None:
-    name, count = Counter(names).most_common(1)[0]
+    counts = Counter(names).most_common(1)
+    if not counts:
+        raise DataError(f"{path} has no columns.")
+    name, count = counts[0]
     if count > 1:
         raise DataError(f"{path} has {count} columns called {name!r}. Rename them.")
 

@@ -42,7 +42,8 @@ def read_image_folder(
         DataError: If there are no classes, a class has no images, or a file in it is no image.
     """
     folder = existing_folder(path).resolve()
-    classes = sorted(entry for entry in folder.iterdir() if entry.is_dir() and not _is_litter(entry.name))
+    # By name, because paths compare without regard to case on some systems, and class indices must not.
+    classes = sorted((e for e in folder.iterdir() if e.is_dir() and not _is_litter(e.name)), key=lambda e: e.name)
     if not classes:
         raise DataError(f"{folder} has no subfolders; put the images of each class into a folder of its own.")
     stray = next((e for e in sorted(folder.iterdir()) if e.is_file() and _is_image(e)), None)
@@ -63,7 +64,7 @@ def read_image_folder(
 
 
 def _images(folder: Path) -> Iterator[Path]:
-    for entry in sorted(folder.iterdir()):
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if _is_litter(entry.name):
             continue
         if entry.is_dir():

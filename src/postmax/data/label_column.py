@@ -15,7 +15,8 @@ from postmax.data.csv_text import CsvTable, quote, read_csv_text
 from postmax.data.files import existing_file
 from postmax.errors import DataError
 from postmax.extras import need
-from postmax.files import atomic_write
+from postmax.files import atomic_write, load_arrays
+from postmax.labels import EncodedLabels, encode_labels
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,26 @@ def read_labels(path: str | Path, column: str | None = None) -> LabelColumn:
         column = label_column(content.column_names, column, path)
         return LabelColumn(np.array(content.column(column).to_pylist()), column)
     return LabelColumn(_read_npy(path), None)
+
+
+def encode_column(column: LabelColumn, where: str) -> EncodedLabels:
+    """Class indices of a column, sorted as numbers if all labels are numbers; names stay as they are written.
+
+    Example:
+        >>> encode_column(LabelColumn(np.array(["10.0", "9.0"], dtype=object), "y"), "example").classes
+        ('9.0', '10.0')
+    """
+    numbers = comparable(column.values)
+    encoded = encode_labels(numbers, where=where)
+    if numbers is column.values:
+        return encoded
+    written = dict(zip(encoded.codes.tolist(), column.values.tolist(), strict=True))
+    return EncodedLabels(encoded.codes, tuple(written[code] for code in range(len(encoded.classes))))
+
+
+def comparable(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Text that is numbers throughout as numbers, so that 3 and 3.0 are one label; anything else as it is."""
+    return label_values(values) if values.dtype == object and all(isinstance(v, str) for v in values) else values
 
 
 def write_labels(
@@ -135,10 +156,10 @@ def _replaced_in_parquet(table: Any, labels: list[Any], column: str | None, sour
 
 def _read_npy(path: Path) -> npt.NDArray[Any]:
     try:
-        labels = np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise DataError(f"{path} is no CSV, Parquet or whole .npy file of labels ({error}).") from error
-    if not isinstance(labels, np.ndarray) or labels.ndim != 1:
+        labels = load_arrays(path).get("array")
+    except DataError as error:
+        raise DataError(f"{path} is no CSV, Parquet or whole .npy file of labels: {error}") from error
+    if labels is None or labels.ndim != 1:
         raise DataError(f"{path} must hold one label a row: one array of one dimension.")
     return labels
 

@@ -60,12 +60,12 @@ class CategoryColumn:
 
     def encode(self, values: npt.NDArray[Any], where: str) -> npt.NDArray[np.float32]:
         """The features (N, number of categories)."""
-        texts, categories = _texts(values), np.array(self.categories)
-        places = np.clip(np.searchsorted(categories, texts), 0, len(categories) - 1)
-        new = np.flatnonzero(categories[places] != texts)
-        if len(new):
-            raise DataError(f"{where}: row {new[0]} holds {str(texts[new[0]])!r}, none of the categories seen before.")
-        return np.eye(len(categories), dtype=np.float32)[places]
+        place = {category: i for i, category in enumerate(self.categories)}
+        texts = _texts(values)
+        new = next((row for row, text in enumerate(texts) if text not in place), None)
+        if new is not None:
+            raise DataError(f"{where}: row {new} holds {texts[new][:60]!r}, none of the categories seen before.")
+        return np.eye(len(place), dtype=np.float32)[[place[text] for text in texts]]
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def _fit_column(
     where = f"{where}: column {name!r}"
     numbers = None if as_text else _numbers(values)
     if numbers is None:
-        categories = np.unique(_texts(values)).tolist()
+        categories = sorted(set(_texts(values)))
         if len(categories) > _MOST_CATEGORIES:
             raise DataError(
                 f"{where} is text with {len(categories)} different values, such as {categories[-1]!r}. "
@@ -183,10 +183,10 @@ def _numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
         return None
 
 
-def _texts(values: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
+def _texts(values: npt.NDArray[Any]) -> list[str]:
     def text(value: Any) -> str:
         if value is None or (isinstance(value, float) and np.isnan(value)):
             return ""
         return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
 
-    return np.array([text(v) for v in values.tolist()], dtype=np.str_)
+    return [text(v) for v in values.tolist()]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torch import Tensor
+
 from postmax.errors import InputError
 from postmax.estimation.anchor import AnchorPoints
 from postmax.estimation.bootstrap import bootstrap
@@ -17,7 +19,7 @@ from postmax.estimation.identify import unidentified
 from postmax.estimation.likelihood import PosteriorLikelihood
 from postmax.estimation.method import Method
 from postmax.estimation.volmin import VolumeMinimisation
-from postmax.labels import class_indices
+from postmax.labels import class_indices, encode_labels
 from postmax.registry import Registry
 from postmax.transition import Transition
 
@@ -74,7 +76,7 @@ def estimate_transition(
         features: (N, d). Needed by `hoc` and `volmin`; for the others, probabilities are cross-fitted from them.
         method: A name from `postmax.estimation.names()`, or a configured method such as `AnchorPoints(percentile=95)`.
         num_classes: K, if classes that never occur among the labels shall count.
-        classes: Names, if the labels are indices into them.
+        classes: The names of all classes; the labels are then names or indices into them.
         replicates: Bootstrap replicates, at least 2; fewer are drawn for many classes, to fit in memory.
         level: Of the intervals.
         seed: Of everything random.
@@ -96,7 +98,7 @@ def estimate_transition(
         raise InputError(f"an interval needs 2 or more replicates and a level in (0, 1), got {replicates} and {level}.")
     if classes is not None:
         num_classes = len(classes)
-        labels = None if labels is None else class_indices(labels, num_classes)
+        labels = None if labels is None else _indices(labels, classes)
     evidence = gather_evidence(probabilities, labels, features, num_classes, seed)
     class_names = evidence.classes if classes is None else tuple(classes)
     if not isinstance(method, str) and not hasattr(method, "solve"):
@@ -128,3 +130,13 @@ def estimate_transition(
         rows=len(evidence.labels),
         unidentified=unidentified(solution, interval, evidence.labels, class_names),
     )
+
+
+def _indices(labels: Any, classes: Sequence[str | int]) -> Tensor:
+    """Labels that are names of `classes`, or indices into them."""
+    encoded = encode_labels(labels)
+    if isinstance(encoded.classes[0], str):
+        return encode_labels(labels, classes=classes).codes
+    if len(set(classes)) != len(classes):
+        raise InputError("the list of classes names one of them twice.")
+    return class_indices(labels, len(classes))

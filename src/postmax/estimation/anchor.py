@@ -48,8 +48,11 @@ def anchors(probabilities: Tensor, percentile: float | None) -> Tensor:
     if percentile is None:
         return probabilities.argmax(0)
     ranked = probabilities.sort(0)
-    threshold = ranked.values[math.ceil(percentile / 100 * (len(probabilities) - 1))]
-    below = (ranked.values < threshold).sum(0)
-    # A class so rare that only what is cut off sets it apart: nothing lies below the threshold, so the largest counts.
-    position = torch.where(below > 0, below, len(probabilities)) - 1
-    return ranked.indices[position, torch.arange(probabilities.shape[1])]
+    position = math.ceil(percentile / 100 * (len(probabilities) - 1))
+    below = (ranked.values < ranked.values[position]).sum(0)
+    # Where predictions are hard, the row at the percentile is as sure as the surest, or as little of a rare class as
+    # the rest: there is no outlier to leave out, and the largest counts.
+    surest = (ranked.values[position] == ranked.values[-1]) & (position < len(probabilities) - 1)
+    tied = (below == 0) | surest
+    chosen = torch.where(tied, len(probabilities), below) - 1
+    return ranked.indices[chosen, torch.arange(probabilities.shape[1])]

@@ -38,7 +38,11 @@ class Replicates:
 
 
 def _student_t(probability: float, freedom: int) -> float:
-    """The quantile of Student's distribution for freedom ≥ 1, by its expansion around the normal one."""
+    """The quantile of Student's distribution: exact for one and two degrees of freedom, then by an expansion."""
+    if freedom == 1:
+        return math.tan(math.pi * (probability - 0.5))
+    if freedom == 2:
+        return (2 * probability - 1) / math.sqrt(2 * probability * (1 - probability))
     z = float(torch.special.ndtri(torch.tensor(probability, dtype=torch.float64)))
     terms = (z, (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384)
     return math.fsum(term / freedom**power for power, term in enumerate(terms))

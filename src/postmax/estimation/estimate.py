@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,8 @@ class TransitionEstimate:
         interval: Lower and upper bound of each entry of the matrix, (K, K) each: bootstrap percentiles.
         sampling_interval: Of the noise rate, by bootstrap: how far the method would move on other rows.
         noise_rate_interval: The same, and where the method can tell (`fpml`) wide enough for what the labels cannot
-            tell: from "no doubtful row is mislabelled" to "every row whose label is not its most probable class is".
+            tell: from "no doubtful row is mislabelled" to "every row whose label is not its most probable class is". It
+            starts at 0 if the labels can be explained without any noise. It assumes that each class has clear rows.
         level: The level of the intervals.
         method: The name of the method.
         classes: What the indices stand for.
@@ -77,7 +79,7 @@ class TransitionEstimate:
             "noise_rate_interval": list(self.noise_rate_interval),
             "sampling_interval": list(self.sampling_interval),
             "level": self.level,
-            "condition_number": self.condition_number,
+            "condition_number": self.condition_number if math.isfinite(self.condition_number) else None,
             "prior": self.prior.tolist(),
             "unidentified": [[name, reason] for name, reason in self.unidentified.items()],
             "matrix": self.matrix.tolist(),
@@ -88,7 +90,7 @@ class TransitionEstimate:
     def save(self, path: str | Path) -> None:
         """Write everything as JSON, atomically."""
         with atomic_write(path) as file:
-            file.write(json.dumps(self.to_dict()).encode())
+            file.write(json.dumps(self.to_dict(), allow_nan=False).encode())
 
     @classmethod
     def load(cls, path: str | Path) -> TransitionEstimate:
@@ -121,7 +123,7 @@ class TransitionEstimate:
             return loaded  # noqa: TRY300
         except FileNotFoundError as error:
             raise DataError(f"{path} does not exist.") from error
-        except (OSError, KeyError, TypeError, ValueError) as error:
+        except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
             if isinstance(error, DataError):
                 raise
             reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__} {error}"

@@ -89,7 +89,13 @@ def _labels(labels: Any, num_classes: int | None) -> EncodedLabels:
             f"only {len(encoded.classes)} of the {num_classes} classes occur, and names do not tell which are missing: "
             "give labels as column indices."
         )
-    return EncodedLabels(class_indices(labels, num_classes), tuple(range(num_classes)))
+    codes = class_indices(labels, num_classes)
+    if int(codes.min()) > 0:
+        raise InputError(
+            f"the labels are {int(codes.min())}…{int(codes.max())} and there are {num_classes} classes: do they count "
+            "from 0 or from 1? Give labels that count from 0 with classes=[...], the names of all classes."
+        )
+    return EncodedLabels(codes, tuple(range(num_classes)))
 
 
 def _probabilities(given: Any) -> Tensor:

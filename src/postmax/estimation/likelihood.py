@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from postmax.errors import InputError
 from postmax.estimation.confident import ConfidentJoint
@@ -20,9 +22,10 @@ from postmax.transition import Transition
 _STEPS, _WARM_STEPS, _TOLERANCE = 200, 40, 1e-7
 _CHUNK_ELEMENTS = 2**22
 _UNMIXED_AGAIN = 10**9
-# A wide prior of log a, and a tenth of a label's worth of "anything may happen" in each row of T: where the data are
-# silent the fit must still have one optimum.
-_TEMPERATURE_SPREAD = 1.0
+# Where the data are silent the fit must still have one optimum. Scores of few distinct values cannot tell soft
+# posteriors from noise: a wide prior of log a takes rows for clear. Each row of T has a tenth of a label's worth of
+# "anything may happen".
+_TEMPERATURE_MEAN, _TEMPERATURE_SPREAD = 1.0, 1.0
 _PSEUDO_COUNT = 0.1
 
 
@@ -70,18 +73,58 @@ class PosteriorLikelihood:
     def solve(self, rows: Rows, num_classes: int, start: Solution | None = None) -> Solution:
         """The likelihood's matrix, mixed with the confident joint as far as noise follows similarity."""
         scores, labels, *mixed = rows
+        given = scores.clamp_min(1e-300).log() if mixed else scores
         if mixed:
             scores = unmix(scores, labels).clamp_min(1e-300).log()
         found = fit(scores, labels, () if start is None else start.state)
         clean = clean_posterior(scores, found.state)
-        # Both ends of what is possible: no doubtful row is mislabelled, or all of them are.
-        bounds = (found.noise_rate, float((clean.argmax(1) != labels).double().mean()))
+        bounds = self._bounds(found, clean, given, labels, start)
         if self.class_conditional:
             return found._replace(bounds=bounds)
         share = share_that_follows_similarity(found.matrix, clean)
         counted = ConfidentJoint().solve((clean @ found.matrix, labels), num_classes)
         joint = (1 - share) * found.prior[:, None] * found.matrix + share * counted.prior[:, None] * counted.matrix
         return Solution(normalise_rows(joint), joint.sum(1), bounds, found.state)
+
+    def _bounds(
+        self, found: Solution, clean: Tensor, given: Tensor, labels: Tensor, start: Solution | None
+    ) -> tuple[float, float]:
+        """The noise rate if no doubtful row is mislabelled, and if all of them are.
+
+        The first is that of the fit, unless the labels can be explained without any noise as well.
+        """
+        if start is None:
+            likelihood = (clean * found.matrix.T[labels]).sum(1).clamp_min(1e-300).log().sum()
+            needed = explained_without_noise(given, labels) < float(likelihood) - _worth_of(found.matrix)
+        else:
+            needed = start.bounds is None or start.bounds[0] > 0
+        return found.noise_rate if needed else 0.0, float((clean.argmax(1) != labels).double().mean())
+
+
+def explained_without_noise(scores: Tensor, labels: Tensor) -> float:
+    """The largest log-likelihood of the labels under softmax(a·s + b): all doubt is ambiguity, no label is wrong."""
+    log_a = torch.zeros((), dtype=torch.float64, requires_grad=True)
+    bias = torch.zeros(scores.shape[1], dtype=torch.float64, requires_grad=True)
+    optimiser = torch.optim.LBFGS([log_a, bias], max_iter=_WARM_STEPS, line_search_fn="strong_wolfe")
+
+    def objective() -> Tensor:
+        optimiser.zero_grad()
+        value = F.cross_entropy(log_a.exp() * scores + bias, labels)
+        value.backward()
+        return value.detach()
+
+    optimiser.step(objective)
+    return -float(objective()) * len(labels)
+
+
+def _worth_of(matrix: Tensor) -> float:
+    """By how much a matrix must improve the log-likelihood to count, at 95%: half of χ² with K(K − 1) degrees.
+
+    The quantile is that of Wilson and Hilferty.
+    """
+    freedom = len(matrix) * (len(matrix) - 1)
+    spread = 2 / (9 * freedom)
+    return 0.5 * freedom * (1 - spread + 1.645 * math.sqrt(spread)) ** 3
 
 
 def clean_posterior(scores: Tensor, state: tuple[Tensor, ...]) -> Tensor:
@@ -123,8 +166,9 @@ def _negative_log_likelihood(
     """
     n, k = scores.shape
     a, t = log_a.exp(), log_t.softmax(1)
-    value = 0.5 * (log_a / _TEMPERATURE_SPREAD) ** 2 - _PSEUDO_COUNT / k * log_t.log_softmax(1).sum()
-    grad_a, grad_b = log_a / _TEMPERATURE_SPREAD**2, torch.zeros_like(bias)
+    beyond = (log_a - _TEMPERATURE_MEAN) / _TEMPERATURE_SPREAD
+    value = 0.5 * beyond**2 - _PSEUDO_COUNT / k * log_t.log_softmax(1).sum()
+    grad_a, grad_b = beyond / _TEMPERATURE_SPREAD, torch.zeros_like(bias)
     moved = torch.full_like(t, _PSEUDO_COUNT / k)
     prior = torch.zeros_like(bias)
     for s, y in zip(scores.split(_CHUNK_ELEMENTS // k + 1), labels.split(_CHUNK_ELEMENTS // k + 1), strict=True):

@@ -16,9 +16,14 @@ _ONE = 2**32
 
 
 def in_steps(probabilities: npt.NDArray[np.float64], own: Integers) -> Integers:
-    """Rows of probabilities as integers that sum to 2³²; what rounding leaves goes to the row's `own` class."""
+    """Rows of probabilities as integers ≥ 0 that sum to 2³².
+
+    What rounding leaves goes to the row's `own` class, or is taken from its largest entry if that class has too little.
+    """
+    rows = np.arange(len(probabilities))
     steps = np.rint(probabilities * _ONE).astype(np.int64)
-    steps[np.arange(len(steps)), own] += _ONE - steps.sum(1)
+    left = _ONE - steps.sum(1)
+    steps[rows, np.where(steps[rows, own] + left < 0, steps.argmax(1), own)] += left
     return steps
 
 

@@ -45,7 +45,11 @@ def corrupt_by_features(
         raise InputError(f"label noise needs at least two classes, got {num_classes}.")
     if not 0 <= eta <= 1:
         raise InputError(f"eta is a probability and must lie in [0, 1], got {eta}.")
-    x = torch.as_tensor(features).detach().cpu().double().flatten(1).numpy()
+    rows_of_features = torch.as_tensor(features).detach().cpu().double()
+    if rows_of_features.ndim < 2:
+        shape = tuple(rows_of_features.shape)
+        raise InputError(f"features must be a table with one row for each label, got shape {shape}.")
+    x = rows_of_features.flatten(1).numpy()
     y = class_indices(labels, num_classes)
     if len(x) != len(y):
         raise InputError(f"{len(x)} rows of features but {len(y)} labels.")

@@ -212,7 +212,7 @@ class Transition:
 
     # ---- what it does ----
 
-    def corrupt(self, labels: Tensor | Sequence[int], seed: int, *, exact: bool = True) -> NoisyLabels:
+    def corrupt(self, labels: Tensor | Sequence[int], seed: int = 0, *, exact: bool = True) -> NoisyLabels:
         """Noisy labels, the same for the same seed on every platform and in every version.
 
         Args:

@@ -18,6 +18,7 @@ from postmax.files import atomic_write, load_arrays
 from postmax.labels import class_indices
 
 _FORMAT = "postmax noisy labels 1"
+_MOST_CLASSES = 10_000
 
 
 def sha256_of_labels(labels: Tensor) -> str:
@@ -34,7 +35,7 @@ class NoisyLabels:
         clean: The labels before, int64.
         num_classes: K.
         definition: What was asked for, in words: the kind of noise and its parameters.
-        seed: The seed of the draw.
+        seed: The seed of the draw; None for labels that were not drawn.
         exact: Whether per-class counts match the matrix; None where the noise is not class-conditional.
         nominal: The matrix asked for; None where the noise is not class-conditional.
         classes: What the class indices stand for, if that is known.
@@ -51,7 +52,7 @@ class NoisyLabels:
     clean: Tensor
     num_classes: int
     definition: str
-    seed: int
+    seed: int | None
     exact: bool | None
     nominal: Tensor | None
     classes: tuple[str | int, ...] | None = None
@@ -100,7 +101,7 @@ class NoisyLabels:
         """
         from postmax.transition.matrix import Transition  # noqa: PLC0415  (each knows the other)
 
-        if self.nominal is None or self.exact is None:
+        if self.nominal is None or self.exact is None or self.seed is None:
             raise InputError(f"this noise ({self.definition}) depends on features; draw it again to verify it.")
         again = Transition(self.nominal).corrupt(self.clean, self.seed, exact=self.exact)
         if again.sha256 != self.sha256:
@@ -108,6 +109,19 @@ class NoisyLabels:
                 f"these labels are not what {self.definition}, seed {self.seed}, gives: "
                 f"{int((again.labels != self.labels).sum())} of {len(self)} rows differ."
             )
+
+    def _check(self) -> None:
+        k = self.num_classes
+        if len(self.labels) != len(self.clean):
+            raise InputError(f"{len(self.labels)} noisy labels for {len(self.clean)} clean ones")
+        if k > max(_MOST_CLASSES, len(self.labels)):
+            raise InputError(f"{k} classes for {len(self.labels)} labels")
+        if self.classes is not None and len(self.classes) != k:
+            raise InputError(f"{len(self.classes)} names for {k} classes")
+        if self.nominal is not None and self.nominal.shape != (k, k):
+            raise InputError(f"a matrix of shape {tuple(self.nominal.shape)} for {k} classes")
+        if self.exact not in (None, True, False):
+            raise InputError(f"exact={self.exact!r}")
 
     def save(self, path: str | Path) -> None:
         """Write everything into one `.npz` file, atomically."""
@@ -126,7 +140,7 @@ class NoisyLabels:
         if self.nominal is not None:
             arrays["nominal"] = self.nominal.numpy()
         with atomic_write(path) as file:
-            np.savez_compressed(file, allow_pickle=False, **arrays)
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # (arrays are not flags)
 
     @classmethod
     def load(cls, path: str | Path) -> NoisyLabels:
@@ -143,11 +157,12 @@ class NoisyLabels:
                 clean=class_indices(arrays["clean"], k),
                 num_classes=k,
                 definition=str(story["definition"]),
-                seed=int(story["seed"]),
+                seed=None if story["seed"] is None else int(story["seed"]),
                 exact=story["exact"],
                 nominal=torch.from_numpy(arrays["nominal"]) if "nominal" in arrays else None,
                 classes=None if story["classes"] is None else tuple(story["classes"]),
             )
+            loaded._check()
         except (KeyError, InputError, TypeError, ValueError) as error:
             raise DataError(f"{path} is damaged: {error}.") from error
         for name, labels in (("sha256", loaded.labels), ("sha256_clean", loaded.clean)):
@@ -160,7 +175,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     arrays = load_arrays(path)
     try:
         story = json.loads(str(arrays.pop("story")))
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, RecursionError) as error:
         raise DataError(f"{path} is no file of noisy labels: its story is missing or damaged.") from error
     if not isinstance(story, dict) or story.get("format") != _FORMAT:
         raise DataError(f"{path} is no file of noisy labels of this version ({_FORMAT!r}).")

@@ -17,7 +17,7 @@ _UNIFORM_RATES = {
 def flips_of(dataset: str) -> tuple[int, dict[int, int]]:
     """The number of classes and the flips of a data set's asymmetric noise."""
     makers = {"cifar10": _cifar10, "cifar100": _cifar100_blocks, "cifar100-superclass": _cifar100_superclasses}
-    key = dataset.lower().replace("cifar-", "cifar").replace("_", "-")
+    key = dataset.lower().replace("_", "-").replace("cifar-", "cifar")
     if key not in makers:
         raise unknown_name("data set with asymmetric noise", dataset, makers)
     return makers[key]()

@@ -20,8 +20,10 @@ def random_bits(count: int, seed: int, stream: str) -> npt.NDArray[np.uint64]:
         >>> random_bits(2, seed=0, stream="example")
         array([8087654407386846276, 3723109404749072691], dtype=uint64)
     """
-    if seed < 0:
-        raise InputError(f"a seed is a whole number from 0 on, got {seed}.")
+    # The text of the seed is hashed: 0.0 or False would silently be other seeds than 0.
+    if isinstance(seed, bool) or not hasattr(seed, "__index__") or int(seed) < 0:
+        raise InputError(f"a seed is a whole number from 0 on, got {seed!r}.")
+    seed = int(seed)
     digest = hashlib.sha256(f"{stream}:{seed}".encode()).digest()
     key = int.from_bytes(digest[:16], "little")
     words: npt.NDArray[np.uint64] = np.random.Philox(key=key).random_raw(count)

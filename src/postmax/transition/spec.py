@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,13 +33,14 @@ def kinds() -> tuple[str, ...]:
     )
 
 
-def parse_noise(text: str, num_classes: int) -> Transition:
+def parse_noise(text: str, num_classes: int, classes: Sequence[str | int] | None = None) -> Transition:
     """The transition matrix that `text` describes: a kind of noise with its parameters, or a file with a matrix.
 
     Args:
         text: One of `kinds()`, such as "symmetric:0.4", or the path of a K×K matrix (.csv, .npy, or the .json of an
             estimate).
         num_classes: K, which the matrix must fit.
+        classes: What the indices stand for. An estimate knows its classes too: its matrix is put into this order.
 
     Example:
         >>> parse_noise("pair:0.2", num_classes=3).matrix[0].tolist()
@@ -48,7 +49,7 @@ def parse_noise(text: str, num_classes: int) -> Transition:
         Transition(K=10, noise rate 18.0% under equal classes, condition number 1.3)
     """
     if Path(text).suffix.lower() in (".csv", ".npy", ".json"):
-        transition = read_matrix(text)
+        transition = read_matrix(text, classes)
     else:
         kind, _, parameters = text.partition(":")
         transition = _KINDS.get(kind)(parameters.strip(), num_classes)
@@ -59,18 +60,21 @@ def parse_noise(text: str, num_classes: int) -> Transition:
     return transition
 
 
-def read_matrix(path: str | Path) -> Transition:
-    """A transition matrix from a `.csv` of numbers, an `.npy` array, or the `.json` of an estimate."""
+def read_matrix(path: str | Path, classes: Sequence[str | int] | None = None) -> Transition:
+    """A transition matrix from a `.csv` of numbers, an `.npy` array, or the `.json` of an estimate.
+
+    Raises:
+        DataError: If the file holds no transition matrix.
+        InputError: If an estimate is for other classes than `classes`.
+    """
     path = Path(path).expanduser()
     if path.suffix.lower() == ".json":
-        from postmax.estimation import TransitionEstimate  # noqa: PLC0415  (which needs this package)
-
-        return TransitionEstimate.load(path).transition
+        return _read_estimate(path, classes)
     if path.suffix.lower() == ".npy":
-        matrix = load_arrays(path)["array"]
+        matrix = load_arrays(path).get("array", np.empty(0))
     else:
         try:
-            lines = [line for line in path.read_text().splitlines() if line.strip()]
+            lines = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
             matrix = np.array([[float(cell) for cell in line.split(",")] for line in lines])
         except FileNotFoundError as error:
             raise DataError(f"{path} does not exist.") from error
@@ -80,6 +84,25 @@ def read_matrix(path: str | Path) -> Transition:
         return Transition(matrix, definition=f"the matrix in {path.name}")
     except InputError as error:
         raise DataError(f"{path}: {error}") from error
+
+
+def _read_estimate(path: Path, classes: Sequence[str | int] | None) -> Transition:
+    from postmax.estimation import TransitionEstimate  # noqa: PLC0415  (which needs this package)
+
+    found = TransitionEstimate.load(path)
+    if classes is None:
+        return found.transition
+    known, wanted = [_plain(name) for name in found.classes], [_plain(name) for name in classes]
+    if sorted(known) != sorted(wanted):
+        raise InputError(f"{path} is for the classes {', '.join(known[:8])}, the labels are {', '.join(wanted[:8])}.")
+    order = [known.index(name) for name in wanted]
+    return Transition(found.matrix[order][:, order], definition=found.transition.definition)
+
+
+def _plain(name: str | int) -> str:
+    """The name of a class as text; 3.0 and 3 are one name."""
+    text = str(name)
+    return text.removesuffix(".0") if text.removesuffix(".0").lstrip("-").isdecimal() else text
 
 
 def _numbers(kind: str, text: str, count: int | None = None) -> list[float]:
