@@ -4,7 +4,7 @@
     python benchmarks/cifar10_features.py [--size 112]
 
 The images are enlarged to 112 pixels and go through EfficientNet-Lite0; the 1280 pooled activations of each are saved
-as float16 in `$POSTMAX_DATA/cifar10-lite0-112.npz` (about 11 minutes on two cores).
+as float16 in `$POSTMAX_DATA/cifar10-lite0-112.npz`.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ def test_with_features_the_scores_are_those_of_a_forward_corrected_network(monke
 
 @pytest.mark.parametrize("transition", [Transition.identity(3), Transition.symmetric(3, 0.2)])
 def test_calibrated_probabilities_can_always_be_explained_without_noise(transition):
-    """A posterior that is right about the labels fits them with T = I, whatever noise they have: the interval says so."""
+    """A posterior that is right about the labels fits them with T = I, whatever noise they have."""
     data = problem(transition, 1500, separation=1)
     low, high = estimate_transition(data.probabilities, data.labels, replicates=5).noise_rate_interval
     assert low == 0
