@@ -26,7 +26,13 @@ def main(arguments: list[str] | None = None) -> None:
     except InputError as error:
         print(f"postmax: {error}", file=sys.stderr)
         sys.exit(2)
+    except KeyboardInterrupt:
+        print("postmax: stopped.", file=sys.stderr)
+        sys.exit(130)
     except BrokenPipeError:
         # Whoever read our output has gone, as in `postmax … | head`; nothing is wrong.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        print(f"postmax: {error}", file=sys.stderr)
+        sys.exit(2)

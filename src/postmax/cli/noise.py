@@ -98,7 +98,7 @@ def show(
         noisy = NoisyLabels.load(existing_file(file))
         if noisy.nominal is not None:
             noisy.verify()
-        facts["verified"] = noisy.nominal is not None
+        facts["verified"] = True if noisy.nominal is not None else "the hash alone; drawing again needs the features"
     else:
         noisy = _compare(file, label, clean)
     _tell(noisy, as_json, facts)
@@ -181,7 +181,7 @@ def _compare(file: Path, label: str | None, clean: str | None) -> NoisyLabels:
     if clean is None:
         raise InputError(f"the truth is needed to see the noise in {file}: --clean COLUMN, or --clean FILE.")
     given = read_labels(existing_file(file), label)
-    true = _true_labels(file, clean)
+    true = _true_labels(file, clean, label)
     if len(given.values) != len(true.values):
         raise DataError(f"{file} has {len(given.values)} labels, {clean} has {len(true.values)}.")
     columns = [comparable(column.values) for column in (given, true)]
@@ -193,10 +193,10 @@ def _compare(file: Path, label: str | None, clean: str | None) -> NoisyLabels:
     return NoisyLabels(noisy, truth, len(together.classes), definition, None, None, None, together.classes)
 
 
-def _true_labels(file: Path, clean: str) -> LabelColumn:
-    """The column `clean` of the file, if there is one, else the labels of the file called `clean`."""
+def _true_labels(file: Path, clean: str, label: str | None) -> LabelColumn:
+    """The labels of the file called `clean`, in the same column, or else the column `clean` of the file."""
     if file.suffix.lower() == ".npy" or Path(clean).is_file():
-        return read_labels(existing_file(clean))
+        return read_labels(existing_file(clean), label)
     return read_labels(existing_file(file), clean)
 
 

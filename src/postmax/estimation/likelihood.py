@@ -79,7 +79,8 @@ class PosteriorLikelihood:
         found = fit(scores, labels, () if start is None else start.state)
         clean = clean_posterior(scores, found.state)
         bounds = self._bounds(found, clean, given, labels, start)
-        if self.class_conditional:
+        # Where no noise is needed at all, its pattern means nothing.
+        if self.class_conditional or bounds[0] == 0:
             return found._replace(bounds=bounds)
         share = share_that_follows_similarity(found.matrix, clean)
         counted = ConfidentJoint().solve((clean @ found.matrix, labels), num_classes)

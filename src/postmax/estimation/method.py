@@ -55,7 +55,9 @@ def normalise_rows(weights: Tensor) -> Tensor:
     """Rows divided by their sums; a row without weight becomes "keeps its label"."""
     total = weights.sum(1, keepdim=True)
     keeps = torch.eye(len(weights), dtype=weights.dtype)
-    return torch.where(total > 0, weights / total.clamp_min(torch.finfo(weights.dtype).tiny), keeps)
+    # Below this a row is rounding dust, and dividing by its sum would not give probabilities.
+    dust = 1e-250
+    return torch.where(total > dust, weights / total.clamp_min(dust), keeps)
 
 
 def keep_unseen(matrix: Tensor, labels: Tensor) -> Tensor:

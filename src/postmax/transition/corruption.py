@@ -55,17 +55,23 @@ def draw_exactly(labels: Integers, matrix: npt.NDArray[np.float64], seed: int) -
 def exact_counts(class_sizes: Integers, matrix: npt.NDArray[np.float64], seed: int) -> Integers:
     """How many labels of each class go where: class size × matrix, rounded so that rows keep their sums.
 
-    Largest remainders are rounded up; equal remainders in an order drawn from the seed, so that no class is favoured.
+    First how many labels are kept is rounded to the nearest number. Rounding all entries together by their remainders
+    would favour the diagonal, whose remainder is the largest where classes are many and small. Then the others are
+    shared out, largest remainders first, equal ones in an order drawn from the seed, so that no class is favoured.
     """
     k = len(matrix)
-    share = class_sizes[:, None] * in_steps(matrix, np.arange(k))
-    counts, remainder = share // _ONE, share % _ONE
+    steps = in_steps(matrix, np.arange(k))
     ties = random_bits(k * k, seed, "ties").reshape(k, k)
-    ranked = np.lexsort((ties, -remainder), axis=1)
-    missing = class_sizes - counts.sum(1)
-    rank = np.argsort(ranked, axis=1)
-    rounded: Integers = counts + (rank < missing[:, None])
-    return rounded
+    halves = (ties.diagonal() & np.uint64(1)).astype(np.int64)
+    kept = (class_sizes * steps.diagonal() + _ONE // 2 - halves) // _ONE
+    moved = class_sizes - kept
+    others = steps * (1 - np.eye(k, dtype=np.int64))
+    total = np.maximum(others.sum(1), 1)
+    share = moved[:, None] * others
+    counts, remainder = share // total[:, None], share % total[:, None]
+    rank = np.argsort(np.lexsort((ties, -remainder), axis=1), axis=1)
+    rounded: Integers = counts + (rank < (moved - counts.sum(1))[:, None])
+    return rounded + np.diag(kept)
 
 
 def draw_rowwise(labels: Integers, probabilities: npt.NDArray[np.float64], seed: int) -> Integers:
