@@ -156,3 +156,13 @@ def test_nothing_that_was_handed_over_is_changed():
     assert np.array_equal(p, P.numpy())
     assert np.array_equal(y, Y.numpy())
     assert np.array_equal(x, DATA.features.numpy())
+
+
+def test_named_classes_settle_what_indices_mean():
+    """Class 0 never occurs: without names the labels could count from 1, with them they cannot."""
+    p = torch.full((6, 3), 1 / 3)
+    with pytest.raises(InputError, match="do they count from 0 or from 1"):
+        estimate_transition(p, [1, 2, 1, 2, 1, 1], method="anchor", replicates=2)
+    named = estimate_transition(p, [1, 2, 1, 2, 1, 1], classes=["a", "b", "c"], method="anchor", replicates=2)
+    assert named.classes == ("a", "b", "c")
+    assert named.unidentified["a"] == "no row has this label"

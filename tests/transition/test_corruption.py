@@ -23,7 +23,7 @@ PINNED = {
     ("inclusive", True): "ac5f9adf4247cb2bf5891458b54354c8ebb3e29bd260a1a8e058d2ecf7d90f4b",
     ("pair", True): "341dbcc35247e5bd2b4013b321c2df4a5dd1f7d5b45f12b54a8d8f155071b376",
     ("asymmetric", True): "972713fde8d4a406c98a0aa4f3c581ba30d02c9e59e8a0e983d8eca6ebc5bc57",
-    ("low", True): "fa4fa264b08e4e24b003d0f9c6e01886d522031a188d3d16f95abfcecfdd57f3",
+    ("low", True): "4e5f8dc6c7189e1e7e7f34a38be2686a9213b92ddfbbb4b3bafd1c6507143dce",
     ("high", False): "503eb8b552705639310f582d8666bce683df31726b5fb0f6637ee1ea8fa5495b",
 }
 KINDS = {
@@ -78,7 +78,7 @@ def test_a_negative_seed_is_refused():
 def test_exact_counts_match_the_matrix_to_rounding(kind):
     noisy = KINDS[kind].corrupt(LABELS, 3)
     expected = 500 * KINDS[kind].matrix
-    assert (noisy.counts - expected).abs().max() <= 1
+    assert (noisy.counts - expected).abs().max() < 1
     assert (noisy.counts - expected).diagonal().abs().max() <= 0.5 + 1e-6
     assert (noisy.counts.sum(1) == 500).all()
     assert (noisy.counts[expected == 0] == 0).all()
@@ -121,7 +121,7 @@ def test_exact_counts_are_a_rounding(k, size, seed, data):
     sizes = np.full(k, size)
     counts = exact_counts(sizes, matrix, seed)
     assert (counts.sum(1) == size).all()
-    assert (np.abs(counts - size * matrix) <= 1.5).all()
+    assert (np.abs(counts - size * matrix) < 1 + 1e-6).all()
     assert (np.abs(counts - size * matrix).diagonal() <= 0.5 + 1e-6).all()
     assert (counts >= 0).all()
 

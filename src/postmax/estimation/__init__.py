@@ -19,7 +19,7 @@ from postmax.estimation.identify import unidentified
 from postmax.estimation.likelihood import PosteriorLikelihood
 from postmax.estimation.method import Method
 from postmax.estimation.volmin import VolumeMinimisation
-from postmax.labels import class_indices, encode_labels
+from postmax.labels import EncodedLabels, class_indices, encode_labels
 from postmax.registry import Registry
 from postmax.transition import Transition
 
@@ -98,9 +98,8 @@ def estimate_transition(
         raise InputError(f"an interval needs 2 or more replicates and a level in (0, 1), got {replicates} and {level}.")
     if classes is not None:
         num_classes = len(classes)
-        labels = None if labels is None else _indices(labels, classes)
+        labels = None if labels is None else EncodedLabels(_indices(labels, classes), tuple(classes))
     evidence = gather_evidence(probabilities, labels, features, num_classes, seed)
-    class_names = evidence.classes if classes is None else tuple(classes)
     if not isinstance(method, str) and not hasattr(method, "solve"):
         raise InputError(
             f"method is a name ({', '.join(names())}) or an estimator such as AnchorPoints(), not {method!r}."
@@ -126,9 +125,9 @@ def estimate_transition(
         noise_rate_interval=(bottom, top),
         level=level,
         method=name,
-        classes=class_names,
+        classes=evidence.classes,
         rows=len(evidence.labels),
-        unidentified=unidentified(solution, interval, evidence.labels, class_names),
+        unidentified=unidentified(solution, interval, evidence.labels, evidence.classes),
     )
 
 

@@ -79,6 +79,8 @@ def gather_evidence(probabilities: Any, labels: Any, features: Any, num_classes:
 
 
 def _labels(labels: Any, num_classes: int | None) -> EncodedLabels:
+    if isinstance(labels, EncodedLabels):
+        return labels
     encoded = encode_labels(labels)
     if num_classes is None or len(encoded.classes) == num_classes:
         return encoded

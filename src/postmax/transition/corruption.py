@@ -63,15 +63,13 @@ def exact_counts(class_sizes: Integers, matrix: npt.NDArray[np.float64], seed: i
     steps = in_steps(matrix, np.arange(k))
     ties = random_bits(k * k, seed, "ties").reshape(k, k)
     halves = (ties.diagonal() & np.uint64(1)).astype(np.int64)
-    kept = (class_sizes * steps.diagonal() + _ONE // 2 - halves) // _ONE
-    moved = class_sizes - kept
-    others = steps * (1 - np.eye(k, dtype=np.int64))
-    total = np.maximum(others.sum(1), 1)
-    share = moved[:, None] * others
-    counts, remainder = share // total[:, None], share % total[:, None]
+    share = class_sizes[:, None] * steps
+    counts, remainder = share // _ONE, share % _ONE
+    np.fill_diagonal(counts, (share.diagonal() + _ONE // 2 - halves) // _ONE)
+    np.fill_diagonal(remainder, -1)
     rank = np.argsort(np.lexsort((ties, -remainder), axis=1), axis=1)
-    rounded: Integers = counts + (rank < (moved - counts.sum(1))[:, None])
-    return rounded + np.diag(kept)
+    rounded: Integers = counts + (rank < (class_sizes - counts.sum(1))[:, None])
+    return rounded
 
 
 def draw_rowwise(labels: Integers, probabilities: npt.NDArray[np.float64], seed: int) -> Integers:
