@@ -42,12 +42,25 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         Path(temporary).chmod(_mode_for(path))
         Path(temporary).replace(path)
+        _sync_folder(path.parent)
     except BaseException as error:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise DataError(f"{path} could not be written: {error.strerror or error}.") from error
         raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new name survive a power cut; where a folder cannot be opened as a file, the system sees to it."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _mode_for(path: Path) -> int:

@@ -7,13 +7,12 @@ from functools import partial
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from postmax.data.catalogue import Request, register
 from postmax.data.dataset import Dataset
+from postmax.data.splitting import stratified_mask
 from postmax.errors import DataError
 from postmax.extras import need
-from postmax.transition.random_bits import random_bits
 
 _TEST_SHARE = 0.2
 
@@ -37,22 +36,6 @@ def read_bundled(name: str, loader: str, shape: tuple[int, int], request: Reques
     test = stratified_mask(dataset.labels, _TEST_SHARE)
     rows = test if request.split == "test" else ~test
     return replace(dataset.subset(rows.nonzero()[:, 0]), name=name)
-
-
-def stratified_mask(labels: Tensor, share: float, *, seed: int = 0) -> Tensor:
-    """True for `share` of each class, drawn from `seed`: the same rows on every machine.
-
-    Example:
-        >>> stratified_mask(torch.tensor([0, 0, 0, 0, 1, 1, 1, 1]), 0.25).view(2, 4).sum(1)
-        tensor([1, 1])
-    """
-    keys = random_bits(len(labels), seed, "split")
-    mask = torch.zeros(len(labels), dtype=torch.bool)
-    for code in range(int(labels.max()) + 1):
-        rows = (labels == code).nonzero()[:, 0].numpy()
-        rows = rows[np.argsort(keys[rows], kind="stable")]
-        mask[torch.from_numpy(rows[: round(share * len(rows))])] = True
-    return mask
 
 
 _SPLITS = ("all", "train", "test")

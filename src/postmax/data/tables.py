@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
 
-from postmax.data.columns import is_csv, label_column, label_values, read_columns
+from postmax.data.columns import Columns, is_csv, label_column, label_values, read_columns
 from postmax.data.dataset import Dataset
 from postmax.data.table_encoder import TableEncoder
 from postmax.errors import DataError
@@ -49,13 +49,7 @@ def read_table(
     """
     path = Path(path).expanduser()
     columns = read_columns(path)
-    label = label_column(columns, label, path)
-    unknown = sorted({*drop, *categorical} - {*columns})
-    if unknown:
-        raise DataError(f"{path} has no column {unknown[0]!r}; its columns are {', '.join(columns)}.")
-    features = {name: values for name, values in columns.items() if name != label and name not in drop}
-    if not features:
-        raise DataError(f"{path} has no columns but the label {label!r}; there is nothing to learn from.")
+    label, features = _label_and_features(columns, path, label, drop, categorical)
     if encoder is None:
         encoder = TableEncoder.fit(features, categorical=categorical, missing=missing, where=str(path))
     labels = label_values(columns[label]) if is_csv(path) else columns[label]
@@ -66,3 +60,29 @@ def read_table(
         labels=encoded.codes,
         classes=tuple(map(str, encoded.classes)),
     )
+
+
+def fit_encoder(
+    path: str | Path,
+    *,
+    label: str | None = None,
+    drop: Collection[str] = (),
+    missing: Literal["error", "median"] = "error",
+) -> TableEncoder:
+    """How `read_table` turns the columns of this file into features, to read other files in the same way."""
+    path = Path(path).expanduser()
+    _, features = _label_and_features(read_columns(path), path, label, drop, ())
+    return TableEncoder.fit(features, missing=missing, where=str(path))
+
+
+def _label_and_features(
+    columns: Columns, path: Path, label: str | None, drop: Collection[str], categorical: Collection[str]
+) -> tuple[str, Columns]:
+    label = label_column(columns, label, path)
+    unknown = sorted({*drop, *categorical} - {*columns})
+    if unknown:
+        raise DataError(f"{path} has no column {unknown[0]!r}; its columns are {', '.join(columns)}.")
+    features = {name: values for name, values in columns.items() if name != label and name not in drop}
+    if not features:
+        raise DataError(f"{path} has no columns but the label {label!r}; there is nothing to learn from.")
+    return label, features

@@ -1,0 +1,49 @@
+"""One network, one loss."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from torch import Tensor
+
+from postmax.losses import FPMLLoss, PosteriorLoss
+from postmax.methods.catalogue import register
+from postmax.methods.method import Method, Setting, Step
+from postmax.train.lanes import LaneBatch
+
+
+class Standard(Method):
+    """Minimise the loss of the labels as they are; whatever is done about noise, the loss does it."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__()
+        self.networks = setting.networks()
+        self.loss = setting.loss
+
+    def training_step(self, batch: LaneBatch, epoch: int) -> Step:  # noqa: ARG002  (every epoch is the same)
+        """The mean loss of each lane."""
+        logits = self.networks(batch.inputs)
+        losses: Tensor = self.loss(logits.flatten(0, 1), batch.labels.flatten())
+        return Step(losses.view_as(batch.labels).mean(1), logits.detach())
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The logits of every lane."""
+        logits: Tensor = self.networks(inputs)
+        return logits
+
+    def readings(self, logits: Tensor) -> dict[str, Tensor]:
+        """The posterior; beside one that is corrected afterwards, also what it was before."""
+        rows = logits.flatten(0, 1)
+        found = {"model": cast("PosteriorLoss", self.loss).posterior(rows)}
+        if isinstance(self.loss, FPMLLoss) and self.loss.objective.correction == "posterior":
+            objective = self.loss.objective
+            plain = FPMLLoss(objective.divergence, objective.link, passive_weight=objective.passive_weight)
+            found["uncorrected"] = plain.posterior(rows)
+        return {name: posterior.view_as(logits) for name, posterior in found.items()}
+
+    def lane_state(self, lane: int) -> dict[str, Tensor]:
+        """The weights of the network of one seed."""
+        return self.networks.lane_state(lane)
+
+
+register("standard", Standard, "one network trained with one loss")

@@ -1,0 +1,141 @@
+"""Networks by name."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from postmax.errors import InputError
+from postmax.models.network import Network
+from postmax.registry import Registry, unknown_name
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A network one can ask for by name.
+
+    Attributes:
+        name: What it is called.
+        summary: One line for a listing.
+        build: From the shape of a row, the number of classes and options to a network.
+        channels_last: Whether `torch.channels_last` is the faster memory format, see docs/models.md.
+    """
+
+    name: str
+    summary: str
+    build: Callable[..., Network]
+    channels_last: bool = False
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options and their defaults: the keyword-only arguments of `build`."""
+        parameters = inspect.signature(self.build).parameters.values()
+        return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+    def check_options(self, given: Iterable[str]) -> None:
+        """Refuse a name that is not an option.
+
+        Raises:
+            InputError: With the nearest option.
+        """
+        known = self.options
+        for option in given:
+            if not known:
+                raise InputError(f"{self.name} has no options, so {option!r} cannot be one.")
+            if option not in known:
+                raise unknown_name(f"option of {self.name}", option, known)
+
+
+_ARCHITECTURES: Registry[Architecture] = Registry("model")
+
+
+def register(
+    name: str,
+    build: Callable[..., Network],
+    *,
+    summary: str,
+    channels_last: bool = False,
+    aliases: Iterable[str] = (),
+) -> None:
+    """Make a network known under `name`.
+
+    A module of `postmax.models` that calls this is found by itself: one file adds a network. Modules elsewhere call it
+    when they are imported.
+
+    Args:
+        name: What it will be called.
+        build: A class or function `build(input_shape, num_classes, *, option=default, …)`.
+        summary: One line for a listing.
+        channels_last: Whether `torch.channels_last` is the faster memory format.
+        aliases: Other names; case, spaces, `-` and `_` do not matter anyway.
+    """
+    _ARCHITECTURES.add(Architecture(name, summary, build, channels_last), name, aliases=aliases)
+
+
+def names() -> tuple[str, ...]:
+    """The names `get` knows.
+
+    Example:
+        >>> names()
+        ('cnn8', 'mlp', 'preact-resnet18', 'resnet18', 'resnet34', 'resnet50', 'small')
+    """
+    _discover()
+    return tuple(sorted(_ARCHITECTURES.names()))
+
+
+def describe(name: str) -> Architecture:
+    """What is known about a network without building it.
+
+    Raises:
+        InputError: If there is no such network.
+
+    Example:
+        >>> describe("cnn8").summary
+        '8-layer CNN of the active-passive-loss papers (APL, ALFs, ANL)'
+        >>> dict(describe("mlp").options)
+        {'hidden': (128, 64), 'dropout': 0.0, 'batch_norm': False, 'activation': 'relu'}
+    """
+    _discover()
+    return _ARCHITECTURES.get(name)
+
+
+def get(name: str, *, num_classes: int, input_shape: Sequence[int], **options: Any) -> Network:
+    """A new network with random weights.
+
+    The weights come from torch's global generator and nothing else: call `torch.manual_seed` first.
+
+    Args:
+        name: One of `names()`.
+        num_classes: K, the number of logits.
+        input_shape: The shape of one row, `inputs.shape[1:]`: (d,) for tables, (channels, height, width) for images.
+        **options: Options of that network, see `describe(name).options`.
+
+    Raises:
+        InputError: If there is no such network or option, or it cannot take such rows.
+
+    Example:
+        >>> import torch
+        >>> get("mlp", num_classes=2, input_shape=(30,), hidden=(16,))(torch.zeros(5, 30)).shape
+        torch.Size([5, 2])
+        >>> get("mlp", num_classes=2, input_shape=(30,), hiden=(16,))
+        Traceback (most recent call last):
+        ...
+        postmax.errors.InputError: unknown option of mlp 'hiden'. Did you mean 'hidden'? Known: activation, \
+batch_norm, dropout, hidden.
+    """
+    architecture = describe(name)
+    architecture.check_options(options)
+    return architecture.build(input_shape, num_classes, **options)
+
+
+@functools.cache
+def _discover() -> None:
+    """Import every module of this package, so that each registers what it builds."""
+    package = importlib.import_module("postmax.models")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"postmax.models.{module.name}")

@@ -1,0 +1,39 @@
+"""Initial weights, by the code they were published with.
+
+All of them are drawn from torch's global generator, so `torch.manual_seed` before building a network fixes them.
+"""
+
+from __future__ import annotations
+
+from torch import nn
+
+from postmax.registry import unknown_name
+
+INITIALISATIONS = {
+    "torch": "what torch.nn does by itself",
+    "apl": "convolutions uniform (He, fan in), linear weights uniform (Glorot): APL, ALFs, ANL",
+    "fan-out": "convolutions normal (He, fan out): torchvision, ProMix",
+}
+
+
+def initialise(network: nn.Module, init: str) -> None:
+    """Draw the weights of `network` anew; biases and batch normalisation stay as torch makes them.
+
+    Args:
+        network: Its convolutions and linear layers are changed in place.
+        init: One of `INITIALISATIONS`.
+
+    Raises:
+        InputError: If there is no such initialisation.
+    """
+    if init not in INITIALISATIONS:
+        raise unknown_name("initialisation", str(init), INITIALISATIONS)
+    if init == "torch":
+        return
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d) and init == "apl":
+            nn.init.kaiming_uniform_(module.weight, mode="fan_in", nonlinearity="relu")
+        elif isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        elif isinstance(module, nn.Linear) and init == "apl":
+            nn.init.xavier_uniform_(module.weight)

@@ -1,0 +1,37 @@
+"""What every network of this package is: features of a row, and one linear layer on top."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+
+class Network(nn.Module):
+    """Logits = `fc`(`features`(rows)).
+
+    The two halves have the same names everywhere, so that whatever needs features, or a second head of the same width
+    (`network.fc.in_features`), works with every network. A subclass writes `features` and sets `fc`.
+
+    Attributes:
+        fc: The last layer.
+
+    Example:
+        >>> import torch
+        >>> from postmax import models
+        >>> network = models.get("mlp", num_classes=3, input_shape=(5,))
+        >>> rows = torch.randn(2, 5)
+        >>> network.features(rows).shape, network.fc
+        (torch.Size([2, 64]), Linear(in_features=64, out_features=3, bias=True))
+        >>> torch.equal(network(rows), network.fc(network.features(rows)))
+        True
+    """
+
+    fc: nn.Linear
+
+    def features(self, inputs: Tensor) -> Tensor:
+        """What `fc` gets: (B, `fc.in_features`)."""
+        raise NotImplementedError
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Logits (B, K)."""
+        logits: Tensor = self.fc(self.features(inputs))
+        return logits

@@ -1,0 +1,20 @@
+"""Training: configurations, the loop, and runs that survive."""
+
+from postmax.train.config import RunConfig, make_config, read_config, with_overrides
+from postmax.train.folder import Busy, RunFolder
+from postmax.train.loop import Diverged
+from postmax.train.prepare import resolve
+from postmax.train.run import Progress, execute
+
+__all__ = [
+    "Busy",
+    "Diverged",
+    "Progress",
+    "RunConfig",
+    "RunFolder",
+    "execute",
+    "make_config",
+    "read_config",
+    "resolve",
+    "with_overrides",
+]

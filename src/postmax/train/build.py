@@ -1,0 +1,114 @@
+"""From a configuration to everything that trains: data, networks, loss, method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from postmax import losses, methods, models
+from postmax.data import Augment, Dataset
+from postmax.errors import InputError
+from postmax.methods import Method
+from postmax.registry import unknown_name
+from postmax.train.config import RunConfig
+from postmax.train.evaluation import Evaluator
+from postmax.train.lanes import LaneBatches, Lanes
+from postmax.train.loop import Trainer, Truth, seeded
+from postmax.train.prepare import SeedData, augmentation, prepare
+from postmax.transition import Transition
+
+_PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
+_ACCELERATORS = ("auto", "cpu", "cuda", "gpu", "mps")
+
+
+@dataclass(frozen=True)
+class Built:
+    """A run, ready to start."""
+
+    data: tuple[SeedData, ...]
+    method: Method
+    trainer: Trainer
+    evaluator: Evaluator
+    augment: Augment | None
+    device: torch.device
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the networks of one seed learn."""
+        return sum(p.numel() for p in self.method.parameters()) // len(self.data)
+
+
+def build(config: RunConfig) -> Built:
+    """Prepare a run.
+
+    Raises:
+        InputError: If the parts do not fit together.
+        DataError: If the data cannot be read.
+    """
+    fabric = _fabric(config)
+    data = tuple(prepare(config, seed) for seed in config.seeds)
+    trains, seeds = [part.train for part in data], config.seeds
+    augment = augmentation(config.data, trains[0])
+    batches = LaneBatches(trains, seeds, config.batch_size, augment=augment, device=fabric.device)
+    loss = losses.get(config.loss.name, transition=_one(data), reduction="none", **config.loss.options)
+    setting = methods.Setting(
+        networks=lambda: _networks(config, trains[0], augment),
+        loss=loss,
+        num_classes=trains[0].num_classes,
+        rows=len(trains[0]),
+        epochs=config.epochs,
+    )
+    method = methods.get(config.method.name, setting, **config.method.options)
+    method.to(fabric.device)
+    truth = Truth(_stack([t.labels for t in trains], fabric.device), _clean(trains, fabric.device))
+    trainer = Trainer(config, method, fabric, batches, truth)
+    validations = [part.validation for part in data if part.validation is not None]
+    evaluator = Evaluator([part.test for part in data], validations or None, seeds, augment, fabric.device)
+    return Built(data, method, trainer, evaluator, augment, fabric.device)
+
+
+def _fabric(config: RunConfig) -> Fabric:
+    if config.precision not in _PRECISIONS:
+        raise unknown_name("precision", config.precision, _PRECISIONS)
+    if config.accelerator not in _ACCELERATORS:
+        raise unknown_name("accelerator", config.accelerator, _ACCELERATORS)
+    try:
+        return Fabric(accelerator=config.accelerator, devices=1, precision=config.precision)  # type: ignore[arg-type]
+    except (RuntimeError, ValueError) as error:
+        raise InputError(f"accelerator={config.accelerator}, precision={config.precision}: {error}") from error
+
+
+def _networks(config: RunConfig, train: Dataset, augment: Augment | None) -> Lanes:
+    row = train.inputs[torch.tensor([0])]
+    shape = tuple((row if augment is None else augment.evaluation()(row)).shape[1:])
+    networks = []
+    for _ in seeded(config.seeds):
+        network = models.get(
+            config.model.name, num_classes=train.num_classes, input_shape=shape, **config.model.options
+        )
+        if models.describe(config.model.name).channels_last:
+            network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        networks.append(network)
+    return Lanes(networks)
+
+
+def _one(data: Sequence[SeedData]) -> Transition | None:
+    """The matrix all seeds share; a loss has only one."""
+    first = data[0].transition
+    for part in data[1:]:
+        if first is not None and (part.transition is None or not torch.equal(part.transition.matrix, first.matrix)):
+            raise InputError("each seed has its own estimate of the noise: give one seed a run, such as seeds=[0].")
+    return first
+
+
+def _clean(trains: Sequence[Dataset], device: torch.device) -> Tensor | None:
+    clean = [train.clean_labels for train in trains if train.clean_labels is not None]
+    return _stack(clean, device) if clean else None
+
+
+def _stack(labels: Sequence[Tensor], device: torch.device) -> Tensor:
+    return torch.stack(list(labels)).to(device)

@@ -1,0 +1,317 @@
+"""What a run is made of: typed, with every default written out, and unknown keys refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from postmax.errors import DataError, InputError
+from postmax.registry import unknown_name
+
+# Part of every run's identity: raise it when the same configuration starts to mean another computation.
+GENERATION = 1
+
+Selection = Literal["last", "noisy-val", "oracle"]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Choice(BaseModel):
+    """Something chosen by name, with options of its own: `{name: fpml, divergence: sl}`, or the name alone."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Everything but the name."""
+        return dict(self.model_extra or {})
+
+
+def _choice(default: str) -> BeforeValidator:
+    """Options alone belong to the default: `{divergence: sl}` is `{name: fpml, divergence: sl}`."""
+
+    def complete(value: Any) -> Any:
+        if isinstance(value, str):
+            return {"name": value}
+        return {"name": default, **value} if isinstance(value, Mapping) else value
+
+    return BeforeValidator(complete)
+
+
+class DataConfig(_Section):
+    """Which rows are trained on and which are held out.
+
+    Attributes:
+        name: A data set of the catalogue, or
+        path: a file or folder of your own: CSV, Parquet, .npz, IDX images, or a folder of images.
+        labels: The label column of a table, the label array of an .npz, or the label file of IDX images.
+        test_path: Held-out rows in a file of their own.
+        test_labels: The label file that belongs to it, for IDX images.
+        drop: Columns of a table that are no features.
+        missing: Missing numbers of a table are an error, or the median of their column.
+        size: Side to which the images of a folder are brought.
+        split: "official" (the published split, or one fixed split for all seeds) or "random" (one for each seed).
+        test_share: The share held out for test where no split is published.
+        validation_share: The share of the training rows kept, with their noisy labels, to select an epoch.
+        train_rows: Train on this many rows only, drawn evenly from the classes.
+        augment: "auto" is what the literature does for the data set, and nothing for data of your own.
+        cutout: Side of the square blanked out of each image.
+        standardise: Bring features to mean 0 and deviation 1 of the training rows.
+        root: The folder of the catalogue's data sets. No part of a run's identity.
+        sha256: Of your own data; filled in when the configuration is resolved, and checked when a run resumes.
+    """
+
+    name: str | None = None
+    path: str | None = None
+    labels: str | None = None
+    test_path: str | None = None
+    test_labels: str | None = None
+    drop: tuple[str, ...] = ()
+    missing: Literal["error", "median"] = "error"
+    size: int | None = Field(None, ge=1)
+    split: Literal["official", "random"] = "official"
+    test_share: float = Field(0.2, gt=0, lt=1)
+    validation_share: float = Field(0.0, ge=0, lt=1)
+    train_rows: int | None = Field(None, ge=2)
+    augment: Literal["auto", "none", "crop", "crop-flip"] = "auto"
+    cutout: int = Field(0, ge=0)
+    standardise: bool = True
+    root: str | None = None
+    sha256: str | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> DataConfig:
+        if (self.name is None) == (self.path is None):
+            raise ValueError("give either name (a data set of the catalogue) or path (your own data)")
+        return self
+
+
+class OptimiserConfig(_Section):
+    """How parameters move.
+
+    Attributes:
+        name: "sgd", "adam" or "adamw".
+        lr: The learning rate the schedule starts from (one-cycle: reaches at its top).
+        momentum: Of SGD.
+        nesterov: Of SGD.
+        betas: Of Adam.
+        weight_decay: L2 for SGD and Adam, decoupled for AdamW.
+        clip_norm: Scale the gradient down to this norm; null for never.
+    """
+
+    name: Literal["sgd", "adam", "adamw"] = "sgd"
+    lr: float = Field(0.02, gt=0)
+    momentum: float = Field(0.9, ge=0, lt=1)
+    nesterov: bool = False
+    betas: tuple[float, float] = (0.9, 0.999)
+    weight_decay: float = Field(0.0, ge=0)
+    clip_norm: float | None = Field(None, gt=0)
+
+
+class ScheduleConfig(_Section):
+    """How the learning rate changes.
+
+    Attributes:
+        name: "cosine", "step", "one-cycle" or "constant".
+        warmup: Epochs of linear warm-up.
+        milestones: Epochs after which "step" multiplies the rate by gamma.
+        gamma: See milestones.
+        peak: Where the top of "one-cycle" is, as a share of all steps.
+        final: The last rate of "cosine" and "one-cycle", as a share of lr.
+    """
+
+    name: Literal["cosine", "step", "one-cycle", "constant"] = "cosine"
+    warmup: float = Field(0.0, ge=0)
+    milestones: tuple[int, ...] = ()
+    gamma: float = Field(0.1, gt=0)
+    peak: float = Field(0.3, gt=0, lt=1)
+    final: float = Field(0.0, ge=0, le=1)
+
+
+class RunConfig(_Section):
+    """One run: several seeds that are trained side by side, or just one.
+
+    Attributes:
+        data: Which rows.
+        noise: What is done to the labels of the training rows, such as "symmetric:0.4"; "none" leaves them alone.
+        noise_exact: Class counts match the matrix exactly; else every label is drawn by itself.
+        transition: What a correction takes as the noise: "known" is the matrix of `noise`, "estimated" is estimated
+            from the noisy training rows, anything else the file of a matrix.
+        model: The network.
+        method: The training strategy.
+        loss: What is minimised.
+        optimiser: How.
+        schedule: With which learning rates.
+        epochs: Passes over the training rows.
+        batch_size: Rows of a step.
+        evaluate_every: Epochs from one evaluation on the held-out rows to the next; the last is always evaluated.
+        selection: Which epoch the result is taken from: "last"; "noisy-val", the best on the noisy validation rows; or
+            "oracle", the best on test, which nobody can choose without the truth. All that apply are recorded.
+        ema: Decay of an exponential average of the weights that is evaluated in their place; null for none.
+        precision: As Lightning Fabric has it: "32-true", "bf16-mixed" or "16-mixed".
+        accelerator: "auto", "cpu", "cuda", "mps".
+        seeds: One or more; each has its own split, noise, weights and order.
+        save_model: Keep the weights when the run is done.
+    """
+
+    data: DataConfig
+    noise: str = "none"
+    noise_exact: bool = True
+    transition: str = "known"
+    model: Annotated[Choice, _choice("mlp")] = Choice(name="mlp")
+    method: Annotated[Choice, _choice("standard")] = Choice(name="standard")
+    loss: Annotated[Choice, _choice("fpml")] = Choice(name="fpml")
+    optimiser: OptimiserConfig = OptimiserConfig()
+    schedule: ScheduleConfig = ScheduleConfig()
+    epochs: int = Field(100, ge=1)
+    batch_size: int = Field(128, ge=1)
+    evaluate_every: int = Field(1, ge=1)
+    selection: Selection = "last"
+    ema: float | None = Field(None, gt=0, lt=1)
+    precision: str = "32-true"
+    accelerator: str = "auto"
+    seeds: tuple[int, ...] = Field((0,), min_length=1)
+    save_model: bool = True
+
+    @model_validator(mode="after")
+    def _consistent(self) -> RunConfig:
+        if len(set(self.seeds)) < len(self.seeds):
+            raise ValueError("seeds: one is there twice")
+        if self.selection == "noisy-val" and not self.data.validation_share:
+            raise ValueError("selection noisy-val needs data.validation_share, for example 0.1")
+        return self
+
+    @property
+    def run_id(self) -> str:
+        """What the run's folder is called: the same for the same computation, wherever its files lie."""
+        content = self.model_dump(mode="json")
+        for key in ("root", "path", "test_path", "test_labels") if self.data.path else ("root",):
+            del content["data"][key]
+        text = json.dumps([GENERATION, content], sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def to_yaml(self) -> str:
+        """The whole configuration as YAML, which `read_config` reads back to an equal one."""
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def make_config(content: Mapping[str, Any], *, where: str = "the configuration") -> RunConfig:
+    """A configuration from plain values.
+
+    Raises:
+        InputError: If a key is unknown (the nearest known one is named) or a value makes no sense.
+
+    Example:
+        >>> make_config({"data": {"name": "digits"}, "epochz": 3})
+        Traceback (most recent call last):
+        ...
+        postmax.errors.InputError: the configuration: unknown key 'epochz'. Did you mean 'epochs'? ...
+    """
+    try:
+        return RunConfig.model_validate(content)
+    except ValidationError as error:
+        raise InputError(f"{where}: {explain(error, RunConfig)}") from None
+
+
+def read_config(path: str | Path) -> RunConfig:
+    """The configuration in a YAML file.
+
+    Raises:
+        DataError: If the file is missing or no YAML.
+        InputError: If it does not describe a run.
+    """
+    return make_config(read_yaml(path), where=str(path))
+
+
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """A YAML file that holds keys and values.
+
+    Raises:
+        DataError: If it is missing, damaged, or holds anything else.
+    """
+    path = Path(path).expanduser()
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise DataError(f"{path} could not be read as YAML: {reason}.") from error
+    if not isinstance(content, dict):
+        raise DataError(f"{path} holds no keys and values.")
+    return content
+
+
+def with_overrides(content: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
+    """Plain values with `key=value` texts put in, such as `optimiser.lr=0.1` or `loss=ce`; values are read as YAML.
+
+    Raises:
+        InputError: If a text is not of that form.
+
+    Example:
+        >>> with_overrides({"loss": "ce"}, ["loss.weight=null", "seeds=[1, 2]"])
+        {'loss': {'name': 'ce', 'weight': None}, 'seeds': [1, 2]}
+    """
+    result: dict[str, Any] = json.loads(json.dumps(content))
+    for text in overrides:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise InputError(f"{text!r} is no key=value, such as optimiser.lr=0.1.")
+        try:
+            parsed = yaml.safe_load(value) if value.strip() else None
+        except yaml.YAMLError as error:
+            raise InputError(f"{text!r}: the value is no YAML ({error}).") from error
+        set_key(result, key.strip(), _number(parsed))
+    return result
+
+
+def _number(value: Any) -> Any:
+    """YAML 1.1 takes 1e-3 for text; nobody who writes it does."""
+    try:
+        return float(value) if isinstance(value, str) and value[:1] in "+-.0123456789" else value
+    except ValueError:
+        return value
+
+
+def set_key(content: dict[str, Any], key: str, value: Any) -> None:
+    """Put a value under a dotted key; a name alone on the way (`loss: ce`) becomes `{name: ce}`."""
+    *parents, last = key.split(".")
+    for part in parents:
+        inner = content.get(part)
+        content[part] = {"name": inner} if isinstance(inner, str) else dict(inner or {})
+        content = content[part]
+    # A mapping is merged, so that {loss: {divergence: sl}} changes one option and keeps the others.
+    if isinstance(value, Mapping) and isinstance(content.get(last), Mapping):
+        value = {**content[last], **value}
+    content[last] = value
+
+
+def explain(error: ValidationError, model: type[BaseModel]) -> str:
+    """What is wrong with values that do not fit `model`; for an unknown key, with the nearest known one."""
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        *parents, key = first["loc"]
+        section: Any = model
+        for part in parents:
+            section = _inside(section, part)
+        prefix = "".join(f"{part}." for part in parents)
+        return str(unknown_name("key", f"{prefix}{key}", [f"{prefix}{name}" for name in section.model_fields]))
+    message = first["msg"].removeprefix("Value error, ")
+    given = "" if first["type"] in ("missing", "value_error") else f", got {first['input']!r}"
+    return f"{place + ': ' if place else ''}{message}{given}."
+
+
+def _inside(section: Any, part: str | int) -> Any:
+    """The type of a field, or of the entries of a tuple or mapping."""
+    if isinstance(section, type) and issubclass(section, BaseModel):
+        return section.model_fields[str(part)].annotation
+    return next(kind for kind in reversed(get_args(section)) if kind is not Ellipsis)

@@ -1,0 +1,73 @@
+"""Judging a network on rows it was not trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from postmax.data import Augment, Dataset
+from postmax.methods import Method
+from postmax.train.lanes import LaneBatches
+from postmax.train.metrics import Scores, score
+from postmax.train.result import EpochRecord
+
+_ROWS_AT_ONCE = 500
+
+
+class Evaluator:
+    """Held-out rows of every seed: test rows with labels to be judged by, validation rows with noisy ones."""
+
+    def __init__(
+        self,
+        test: Sequence[Dataset],
+        validation: Sequence[Dataset] | None,
+        seeds: Sequence[int],
+        augment: Augment | None,
+        device: torch.device,
+    ) -> None:
+        still = None if augment is None else augment.evaluation()
+
+        def batches(parts: Sequence[Dataset]) -> LaneBatches:
+            return LaneBatches(parts, seeds, _ROWS_AT_ONCE, augment=still, shuffle=False, device=device)
+
+        self._test = batches(test)
+        self._validation = None if validation is None else batches(validation)
+
+    def judge(self, module: nn.Module, method: Method, records: list[EpochRecord]) -> dict[str, Scores]:
+        """Add accuracy and calibration to the records of an epoch.
+
+        Args:
+            module: What to call for logits.
+            method: What the logits mean.
+            records: One for each seed.
+
+        Returns:
+            The scores of every reading on the test rows.
+        """
+        module.eval()
+        found: dict[str, Scores] = {}
+        logits, labels = _logits(module, self._test)
+        for name, posterior in method.readings(logits).items():
+            found[name] = score(posterior, labels)
+            prefix = "" if name == "model" else f"{name}_"
+            _add(records, f"{prefix}test_accuracy", found[name].accuracy)
+            _add(records, f"{prefix}calibration_error", found[name].calibration_error)
+        if self._validation is not None:
+            logits, labels = _logits(module, self._validation)
+            answers = method.readings(logits)["model"]
+            _add(records, "val_accuracy", score(answers, labels).accuracy)
+        return found
+
+
+@torch.no_grad()
+def _logits(module: nn.Module, batches: LaneBatches) -> tuple[Tensor, Tensor]:
+    parts = [(module(batch.inputs), batch.labels) for batch in batches.epoch(0)]
+    return torch.cat([logits for logits, _ in parts], 1), torch.cat([labels for _, labels in parts], 1)
+
+
+def _add(records: list[Any], name: str, values: list[float]) -> None:
+    for record, value in zip(records, values, strict=True):
+        record[name] = value

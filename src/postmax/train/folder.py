@@ -1,0 +1,130 @@
+"""The folder of a run: what is in it, and who may write to it."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from postmax.errors import DataError, InputError
+from postmax.files import atomic_write
+from postmax.train import checkpoint
+from postmax.train.config import RunConfig, read_config
+from postmax.train.result import EpochRecord, RunResult
+
+State = Literal["new", "started", "failed", "done"]
+
+
+class Busy(InputError):  # noqa: N818  (says what it is)
+    """Another process is working on the run."""
+
+
+class RunFolder:
+    """One run on disk: `config.yaml`, `environment.json`, `metrics.jsonl`, a checkpoint, `result.json`, `done`.
+
+    Example:
+        >>> import tempfile
+        >>> RunFolder(Path(tempfile.mkdtemp()) / "0123456789abcdef").state
+        'new'
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).expanduser()
+
+    @property
+    def state(self) -> State:
+        """How far the run is."""
+        if (self.path / "done").exists():
+            return "done"
+        if (self.path / "failure.json").exists():
+            return "failed"
+        return "started" if (self.path / "config.yaml").exists() else "new"
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Inside, no other process can take the run. The kernel gives the lock back when a process dies.
+
+        Raises:
+            Busy: If another process has it.
+            DataError: If the folder cannot be written.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = (self.path / "lock").open("a")
+        except OSError as error:
+            raise DataError(f"{self.path} cannot be written: {error.strerror}.") from error
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise Busy(f"{self.path}: another process is working on this run.") from error
+            yield
+
+    def config(self) -> RunConfig:
+        """What the run is.
+
+        Raises:
+            DataError: If this is no folder of a run.
+        """
+        path = self.path / "config.yaml"
+        if not path.exists():
+            raise DataError(f"{self.path} is no folder of a run: it has no config.yaml.")
+        return read_config(path)
+
+    def result(self) -> RunResult:
+        """What came out.
+
+        Raises:
+            DataError: If the run is not done, or its result was changed or damaged since.
+        """
+        path = self.path / "result.json"
+        try:
+            content, promised = path.read_bytes(), (self.path / "done").read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise DataError(f"{self.path} is not done: it has no result.") from error
+        if hashlib.sha256(content).hexdigest() != promised:
+            raise DataError(f"{path} was changed or damaged after the run. Delete {self.path} to run it again.")
+        return cast("RunResult", json.loads(content))
+
+    def metrics(self) -> list[EpochRecord]:
+        """One record for each epoch and seed; a last line that was cut off by a crash is left out."""
+        path = self.path / "metrics.jsonl"
+        if not path.exists():
+            return []
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # what follows the last line break is incomplete
+        try:
+            return [json.loads(line) for line in lines]
+        except ValueError as error:
+            raise DataError(f"{path} is damaged ({error}); start the run again with --restart.") from error
+
+    def failure(self) -> str | None:
+        """Why the run failed, if it did."""
+        path = self.path / "failure.json"
+        return str(json.loads(path.read_text(encoding="utf-8"))["error"]) if path.exists() else None
+
+    def write_json(self, name: str, content: Any) -> bytes:
+        """A JSON file, whole or not at all."""
+        text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        self.write(name, text)
+        return text
+
+    def write(self, name: str, content: bytes) -> None:
+        """A file, whole or not at all."""
+        with atomic_write(self.path / name) as file:
+            file.write(content)
+
+    def finish(self, result: RunResult) -> None:
+        """Write the result, then say that it is there; what only a running run needs goes."""
+        content = self.write_json("result.json", result)
+        self.write("done", hashlib.sha256(content).hexdigest().encode() + b"\n")
+        for name in (checkpoint.NAME, checkpoint.PREVIOUS, "failure.json"):
+            (self.path / name).unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Forget what was trained, but not what the run is."""
+        for name in (checkpoint.NAME, checkpoint.PREVIOUS, "metrics.jsonl", "failure.json", "result.json", "done"):
+            (self.path / name).unlink(missing_ok=True)

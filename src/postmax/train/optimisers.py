@@ -1,0 +1,41 @@
+"""Optimisers by their configuration, and the clipping of gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+from torch.optim import SGD, Adam, AdamW, Optimizer
+
+from postmax.train.config import OptimiserConfig
+
+
+def make_optimiser(config: OptimiserConfig, parameters: Iterable[Tensor], *, fused: bool = True) -> Optimizer:
+    """The optimiser. `fused` computes a step in one call, which matters to small networks."""
+    if config.name == "sgd":
+        return SGD(
+            parameters,
+            lr=config.lr,
+            momentum=config.momentum,
+            nesterov=config.nesterov,
+            weight_decay=config.weight_decay,
+            fused=fused,
+        )
+    kind = Adam if config.name == "adam" else AdamW
+    return kind(parameters, lr=config.lr, betas=config.betas, weight_decay=config.weight_decay, fused=fused)
+
+
+def set_rate(optimiser: Optimizer, rate: float) -> None:
+    """The learning rate of the next step."""
+    for group in optimiser.param_groups:
+        group["lr"] = rate
+
+
+def clip_lanes(parameters: Iterable[Tensor], max_norm: float) -> None:
+    """Scale the gradient of each lane, the leading dimension, down to `max_norm`: no seed feels another's gradient."""
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    norms = torch.stack([gradient.flatten(1).square().sum(1) for gradient in gradients]).sum(0).sqrt()
+    scale = (max_norm / (norms + 1e-6)).clamp(max=1.0)
+    for gradient in gradients:
+        gradient.mul_(scale.view(-1, *(1,) * (gradient.dim() - 1)))

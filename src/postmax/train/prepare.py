@@ -1,0 +1,227 @@
+"""From a configuration to the rows each seed trains and is tested on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from postmax import data
+from postmax.data.own import fingerprint, is_table, read_own, with_classes
+from postmax.data.splitting import stratified_mask
+from postmax.data.tables import fit_encoder
+from postmax.errors import DataError, InputError
+from postmax.train.config import DataConfig, RunConfig
+from postmax.train.result import NoiseRecord
+from postmax.transition import Transition, parse_noise
+from postmax.transition.noisy_labels import sha256_of_labels
+
+_CIFAR_PADDING, _IMAGENET_CROP = 4, 224
+_LARGE_IMAGES = ("webvision", "ilsvrc", "imagenet")
+
+
+class Scaling(NamedTuple):
+    """What brings features to mean 0 and deviation 1 of the training rows; constant ones become 0."""
+
+    mean: list[float]
+    factor: list[float]
+
+    @classmethod
+    def fit(cls, inputs: Tensor) -> Scaling:
+        """Measure the training rows."""
+        rows = inputs.double()
+        std = rows.std(0, correction=0)
+        return cls(rows.mean(0).tolist(), torch.where(std > 0, 1 / std, 0).tolist())
+
+    def apply(self, part: data.Dataset) -> data.Dataset:
+        """The same rows, standardised."""
+        rows = torch.as_tensor(part.inputs).double()
+        return replace(part, inputs=((rows - rows.new_tensor(self.mean)) * rows.new_tensor(self.factor)).float())
+
+
+@dataclass(frozen=True)
+class SeedData:
+    """What one seed works with.
+
+    Attributes:
+        seed: The seed.
+        train: Rows with the labels to train on; where the truth is known, `clean_labels` hold it.
+        validation: Rows with noisy labels to select an epoch on, if asked for.
+        test: Rows with labels to be judged by.
+        noise: What was done to the labels.
+        transition: What a correction takes as the noise; None if no matrix describes it.
+        scaling: Mean and factor by which each feature was standardised.
+    """
+
+    seed: int
+    train: data.Dataset
+    validation: data.Dataset | None
+    test: data.Dataset
+    noise: NoiseRecord
+    transition: Transition | None
+    scaling: Scaling | None
+
+
+def prepare(config: RunConfig, seed: int) -> SeedData:
+    """Split, thin out, corrupt and standardise, all as functions of the configuration and the seed.
+
+    Raises:
+        InputError: If the configuration does not fit the data.
+        DataError: If the data cannot be read.
+    """
+    train, test = _split(config.data, seed)
+    if config.data.train_rows is not None:
+        train = _thin_out(train, config.data.train_rows, seed)
+    given = None
+    if config.noise != "none":
+        given = parse_noise(config.noise, train.num_classes, train.classes)
+        noisy = given.corrupt(train.labels, seed=seed, exact=config.noise_exact)
+        train = train.with_labels(noisy.labels)
+    noise = _record(train, known=config.noise != "none" or config.data.name is not None)
+    validation = None
+    if config.data.validation_share:
+        held_out = stratified_mask(train.labels, config.data.validation_share, seed=seed, key="validation")
+        if not held_out.any():
+            raise InputError(f"data.validation_share {config.data.validation_share} of {len(train)} rows is no row.")
+        validation, train = train.subset(held_out), train.subset(~held_out)
+    scaling = None
+    if config.data.standardise and isinstance(train.inputs, Tensor) and not _are_images(train.inputs):
+        scaling = Scaling.fit(train.inputs)
+        train, test = scaling.apply(train), scaling.apply(test)
+        validation = None if validation is None else scaling.apply(validation)
+    transition = _transition(config, train, given)
+    return SeedData(seed, train, validation, test, noise, transition, scaling)
+
+
+def resolve(config: RunConfig) -> RunConfig:
+    """The configuration with the SHA-256 of a person's own data in it, so that other data is another run.
+
+    Raises:
+        DataError: If the data is missing, or not what the configuration says it is.
+    """
+    if config.data.path is None:
+        return config
+    digest = _fingerprints(config.data)
+    if config.data.sha256 is not None and digest != config.data.sha256:
+        raise DataError(
+            f"{config.data.path} has changed since this run was configured (SHA-256 {digest[:12]}… instead of "
+            f"{config.data.sha256[:12]}…). Restore it, or start a new run."
+        )
+    return config.model_copy(update={"data": config.data.model_copy(update={"sha256": digest})})
+
+
+def _fingerprints(config: DataConfig) -> str:
+    files = [config.path, config.test_path, config.test_labels]
+    if config.path is not None and not is_table(config.path) and not config.path.lower().endswith(".npz"):
+        files.append(config.labels)  # for IDX images it is a file, for tables and arrays a name
+    return "+".join(fingerprint(file) for file in files if file is not None)
+
+
+def augmentation(config: DataConfig, train: data.Dataset) -> data.Augment | None:
+    """What is done to images while training; None for features."""
+    if isinstance(train.inputs, Tensor) and not _are_images(train.inputs):
+        return None
+    statistics = train.statistics or data.channel_statistics(train.inputs)
+    kind, name = config.augment, config.name or ""
+    if kind == "auto":
+        kind = "crop-flip" if name.startswith(("cifar", *_LARGE_IMAGES)) else "none"
+    if kind == "none":
+        return replace(data.Augment.none(statistics), cutout=config.cutout, random=config.cutout > 0)
+    large = name.startswith(_LARGE_IMAGES)
+    return data.Augment(
+        crop=_IMAGENET_CROP if large else None,
+        padding=0 if large else _CIFAR_PADDING,
+        flip=kind == "crop-flip",
+        cutout=config.cutout,
+        statistics=statistics,
+    )
+
+
+def _split(config: DataConfig, seed: int) -> tuple[data.Dataset, data.Dataset]:
+    train, test = _load(config)
+    if test is not None:
+        return train, test
+    held_out = stratified_mask(train.labels, config.test_share, seed=seed if config.split == "random" else 0)
+    if not held_out.any() or held_out.all():
+        raise DataError(f"{train.name}: {config.test_share:.0%} of {len(train)} rows cannot be held out for test.")
+    return train.subset(~held_out), train.subset(held_out)
+
+
+@lru_cache(maxsize=2)
+def _load(config: DataConfig) -> tuple[data.Dataset, data.Dataset | None]:
+    """Training and test rows, or all rows and None where the split is ours to make. Cached: sweeps ask often."""
+    if config.path is not None:
+        return _load_own(config, config.path)
+    name = config.name or ""
+    if config.split == "official":
+        train = data.load(name, split="train", root=config.root)
+        return train, data.load(name, split="test", root=config.root)
+    if "all" not in data.splits(name):
+        raise InputError(f"{name} has a published split; data.split=random is for data that has none.")
+    return data.load(name, split="all", root=config.root), None
+
+
+def _load_own(config: DataConfig, path: str) -> tuple[data.Dataset, data.Dataset | None]:
+    encoder = None
+    if config.test_path is not None and is_table(path):
+        encoder = fit_encoder(path, label=config.labels, drop=config.drop, missing=config.missing)
+
+    def read(file: str, labels: str | None) -> data.Dataset:
+        return read_own(
+            file, labels=labels, drop=config.drop, missing=config.missing, size=config.size, encoder=encoder
+        )
+
+    train = read(path, config.labels)
+    if train.num_classes < 2:
+        raise DataError(f"{path} has one class only, {train.classes[0]!r}: there is nothing to tell apart.")
+    if config.test_path is None:
+        return train, None
+    test = read(config.test_path, config.test_labels or (config.labels if is_table(path) else None))
+    return train, with_classes(test, train.classes)
+
+
+def _thin_out(train: data.Dataset, rows: int, seed: int) -> data.Dataset:
+    if rows > len(train):
+        raise InputError(f"data.train_rows is {rows}, but {train.name} has {len(train)} training rows.")
+    return train.subset(stratified_mask(train.labels, rows / len(train), seed=seed, key="train rows"))
+
+
+def _record(train: data.Dataset, *, known: bool) -> NoiseRecord:
+    rate = 0.0 if known else None
+    if train.clean_labels is not None:
+        rate = float((train.labels != train.clean_labels).double().mean())
+    return {"rows": len(train), "rate": rate, "sha256": sha256_of_labels(train.labels)}
+
+
+def _transition(config: RunConfig, train: data.Dataset, given: Transition | None) -> Transition | None:
+    if config.loss.options.get("correction") is None:
+        return None
+    if config.transition == "known":
+        if given is not None:
+            return given
+        if config.data.path is not None or train.clean_labels is not None:
+            raise InputError(
+                f"loss.correction={config.loss.options['correction']} needs the noise, which is not known for "
+                f"{train.name}: say transition=estimated, or transition=FILE with a matrix."
+            )
+        return Transition.identity(train.num_classes)
+    if config.transition != "estimated":
+        return parse_noise(config.transition, train.num_classes, train.classes)
+    if not isinstance(train.inputs, Tensor) or _are_images(train.inputs):
+        raise InputError(
+            "transition=estimated works on features, not on pixels. Estimate the noise on embeddings with "
+            "`postmax noise estimate`, and give its file as transition=FILE."
+        )
+    from postmax.estimation import estimate_transition  # noqa: PLC0415  (only here)
+
+    estimate = estimate_transition(
+        None, train.labels, features=train.inputs, classes=train.classes, replicates=0, seed=0
+    )
+    return estimate.transition
+
+
+def _are_images(inputs: Tensor) -> bool:
+    return inputs.dtype == torch.uint8
