@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from postmax.errors import InputError
 from postmax.extras import need
 from postmax.files import atomic_write
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _FORMATS = ("png", "svg", "pdf")
 _NUMBERS_UP_TO, _NAMES_UP_TO = 20, 60
@@ -32,13 +36,25 @@ def heat_map(matrix: Tensor, classes: Sequence[str | int], path: str | Path, *, 
     kind = check_picture(path)
     # The object interface: pyplot would look for a screen and keep every figure.
     figure_class = need("matplotlib.figure", "plot").Figure
+    side = min(14.0, max(4.0, 0.55 * min(len(matrix), 24) + 2))
+    figure = figure_class(figsize=(side + 1, side), layout="constrained")
+    draw_heat_map(figure.subplots(), matrix, classes, title=title)
+    with atomic_write(path) as file:
+        figure.savefig(file, format=kind, dpi=150, bbox_inches="tight")
+
+
+def draw_heat_map(
+    axes: Axes, matrix: Tensor, classes: Sequence[str | int], *, title: str = "", number_size: float = 8
+) -> None:
+    """Draw a transition matrix into axes that exist, with a colour bar beside them.
+
+    Up to sixty classes are named, and up to twenty have their numbers written into the cells.
+    """
     norm = need("matplotlib.colors", "plot").PowerNorm(gamma=0.4, vmin=0, vmax=1)
     k = len(matrix)
-    side = min(14.0, max(4.0, 0.55 * min(k, 24) + 2))
-    figure = figure_class(figsize=(side + 1, side), layout="constrained")
-    axes = figure.subplots()
     image = axes.imshow(matrix.numpy(), norm=norm, cmap="Blues", interpolation="nearest")
-    figure.colorbar(image, ax=axes, shrink=0.8, ticks=[0, 0.01, 0.05, 0.2, 0.5, 1.0], format=_percent)
+    ticks = [0, 0.01, 0.05, 0.2, 0.5, 1.0]
+    axes.figure.colorbar(image, ax=axes, shrink=0.8, ticks=ticks, format=_percent)
     axes.set_xlabel("label")
     axes.set_ylabel("true class")
     axes.set_title(title, fontsize="medium", wrap=True, parse_math=False)
@@ -52,11 +68,8 @@ def heat_map(matrix: Tensor, classes: Sequence[str | int], path: str | Path, *, 
             for j, value in enumerate(row):
                 if value >= 0.0005:
                     text = f"{100 * value:.1f}" if value < 0.0995 else f"{100 * value:.0f}"
-                    axes.text(
-                        j, i, text, ha="center", va="center", fontsize=8, color="white" if value > 0.3 else "black"
-                    )
-    with atomic_write(path) as file:
-        figure.savefig(file, format=kind, dpi=150, bbox_inches="tight")
+                    colour = "white" if value > 0.42 else "black"
+                    axes.text(j, i, text, ha="center", va="center", fontsize=number_size, color=colour)
 
 
 def _percent(value: float, _: int) -> str:

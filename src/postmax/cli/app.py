@@ -8,6 +8,10 @@ import typer
 
 import postmax
 from postmax.cli import noise
+from postmax.cli.doctor import doctor
+from postmax.cli.listing import list_
+from postmax.cli.reproduce import report, reproduce
+from postmax.cli.train import resume, train
 
 app = typer.Typer(
     help="Good classifiers from wrong labels.",
@@ -17,6 +21,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+for _command in (reproduce, train, resume, report, doctor):
+    app.command()(_command)
+app.command("list")(list_)
 app.add_typer(noise.app, name="noise")
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor, nn
 
-from postmax.train.lanes import LaneBatch, Lanes
+if TYPE_CHECKING:  # the loop imports methods, so methods know it by its types only
+    from postmax.train.lanes import LaneBatch, Lanes
 
 
 @dataclass(frozen=True)

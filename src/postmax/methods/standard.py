@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from torch import Tensor
 
 from postmax.losses import FPMLLoss, PosteriorLoss
 from postmax.methods.catalogue import register
 from postmax.methods.method import Method, Setting, Step
-from postmax.train.lanes import LaneBatch
+
+if TYPE_CHECKING:
+    from postmax.train.lanes import LaneBatch
 
 
 class Standard(Method):

@@ -57,4 +57,4 @@ def _convolution(channels: int, wide: int) -> list[nn.Module]:
     return [nn.Conv2d(channels, wide, 3, padding=1), nn.BatchNorm2d(wide), nn.ReLU()]
 
 
-register("cnn8", CNN8, summary="8-layer CNN of the active-passive-loss papers (APL, ALFs, ANL)")
+register("cnn8", CNN8, summary="8-layer CNN of the active-passive-loss papers (APL, ALFs, ANL)", channels_last=True)

@@ -80,4 +80,6 @@ class PreActResNet18(Network):
         return F.adaptive_avg_pool2d(x, 1).flatten(1)
 
 
-register("preact-resnet18", PreActResNet18, summary="pre-activation ResNet18 of DivideMix, ELR+ and SOP+")
+register(
+    "preact-resnet18", PreActResNet18, summary="pre-activation ResNet18 of DivideMix, ELR+ and SOP+", channels_last=True
+)

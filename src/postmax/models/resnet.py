@@ -179,6 +179,16 @@ def _conv(channels: int, planes: int, side: int, stride: int = 1) -> nn.Conv2d:
     return nn.Conv2d(channels, planes, side, stride=stride, padding=side // 2, bias=False)
 
 
-register("resnet18", resnet18, summary="ResNet18 with a 3×3 stem, for small images")
-register("resnet34", resnet34, summary="ResNet34 with a 3×3 stem, for small images; most noisy-label papers on CIFAR")
-register("resnet50", resnet50, summary="ResNet50 as in torchvision, for images of 224×224 (ImageNet, WebVision)")
+register("resnet18", resnet18, summary="ResNet18 with a 3×3 stem, for small images", channels_last=True)
+register(
+    "resnet34",
+    resnet34,
+    summary="ResNet34 with a 3×3 stem, for small images; most noisy-label papers on CIFAR",
+    channels_last=True,
+)
+register(
+    "resnet50",
+    resnet50,
+    summary="ResNet50 as in torchvision, for images of 224×224 (ImageNet, WebVision)",
+    channels_last=True,
+)

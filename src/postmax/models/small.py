@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from postmax.errors import InputError
@@ -13,28 +12,68 @@ from postmax.models.initialisation import initialise
 from postmax.models.network import Network
 from postmax.models.shapes import check_classes, check_image, is_count
 
+_HIDDEN = 256
+
 
 class Small(Network):
-    """Draft."""
+    """Five convolutions, the first of which halves the image, then 256 units and the logits.
+
+    Batch normalisation and ReLU follow every layer but the last:
+
+        4×4 stride 2 → w, 3×3 → w, pool | 3×3 → 2w, 3×3 → 2w, pool | 3×3 → 4w | flatten, 256, K
+
+    It does 16 million operations on an image of 32×32 where the 8-layer CNN does 267 million. They are spent where
+    images are small already. The 256 units see the whole last map and not its mean, which holds most of the weights for
+    little of the arithmetic. Why it looks like this was measured: docs/models.md.
+
+    Args:
+        input_shape: (channels, height, width), at least 8×8.
+        num_classes: K.
+        width: w. The cost grows with its square; 24 is better for the shortest trainings.
+        init: One of `INITIALISATIONS`.
+
+    Raises:
+        InputError: If rows are not images, or too small ones, or an argument makes no sense.
+
+    Example:
+        >>> from postmax.models import flops
+        >>> f"{flops(Small((3, 32, 32), 10), (3, 32, 32)):,}"
+        '15,995,904'
+    """
 
     def __init__(self, input_shape: Sequence[int], num_classes: int, *, width: int = 32, init: str = "torch") -> None:
         super().__init__()
-        channels, _, _ = check_image("small", input_shape, least=8, instead="'mlp'")
         if not is_count(width):
-            raise InputError(f"width is how many channels the first stage has, a whole number; got {width!r}.")
+            raise InputError(f"width counts the channels of the first layer, a whole number; got {width!r}.")
+        channels, rows, columns = check_image("small", input_shape, least=8, instead="'mlp'")
         self.body = nn.Sequential(
-            *_layer(channels, width, 2), *_layer(width, 2 * width), nn.MaxPool2d(2), *_layer(2 * width, 4 * width)
+            *_layer(nn.Conv2d(channels, width, 4, stride=2, padding=1, bias=False)),
+            *_layer(_conv3x3(width, width)),
+            nn.MaxPool2d(2),
+            *_layer(_conv3x3(width, 2 * width)),
+            *_layer(_conv3x3(2 * width, 2 * width)),
+            nn.MaxPool2d(2),
+            *_layer(_conv3x3(2 * width, 4 * width)),
         )
-        self.fc = nn.Linear(4 * width, check_classes(num_classes))
+        flat = 4 * width * (rows // 8) * (columns // 8)
+        self.hidden = nn.Sequential(nn.Linear(flat, _HIDDEN, bias=False), nn.BatchNorm1d(_HIDDEN), nn.ReLU())
+        self.fc = nn.Linear(_HIDDEN, check_classes(num_classes))
         initialise(self, init)
 
     def features(self, inputs: Tensor) -> Tensor:
-        """The last stage, averaged over the image."""
-        return F.adaptive_avg_pool2d(self.body(inputs), 1).flatten(1)
+        """The 256 hidden units."""
+        units: Tensor = self.hidden(self.body(inputs).flatten(1))
+        return units
 
 
-def _layer(channels: int, wide: int, stride: int = 1) -> list[nn.Module]:
-    return [nn.Conv2d(channels, wide, 3, stride, padding=1, bias=False), nn.BatchNorm2d(wide), nn.ReLU()]
+def _conv3x3(channels: int, wide: int) -> nn.Conv2d:
+    return nn.Conv2d(channels, wide, 3, padding=1, bias=False)
 
 
-register("small", Small, summary="small convolutional network for CPUs", channels_last=True)
+def _layer(convolution: nn.Conv2d) -> list[nn.Module]:
+    return [convolution, nn.BatchNorm2d(convolution.out_channels), nn.ReLU()]
+
+
+register(
+    "small", Small, summary="small CNN of ours for CPUs: a sixteenth of the arithmetic of cnn8", channels_last=True
+)

@@ -1,5 +1,10 @@
 """Training: configurations, the loop, and runs that survive."""
 
+from postmax.extras import need
+
+for _package in ("pydantic", "yaml", "safetensors"):
+    need(_package, "train")
+
 from postmax.train.config import RunConfig, make_config, read_config, with_overrides
 from postmax.train.folder import Busy, RunFolder
 from postmax.train.loop import Diverged

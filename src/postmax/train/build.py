@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from postmax import losses, methods, models
 from postmax.data import Augment, Dataset
 from postmax.errors import InputError
+from postmax.extras import need
 from postmax.methods import Method
-from postmax.registry import unknown_name
 from postmax.train.config import RunConfig
 from postmax.train.evaluation import Evaluator
 from postmax.train.lanes import LaneBatches, Lanes
@@ -21,8 +21,8 @@ from postmax.train.loop import Trainer, Truth, seeded
 from postmax.train.prepare import SeedData, augmentation, prepare
 from postmax.transition import Transition
 
-_PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
-_ACCELERATORS = ("auto", "cpu", "cuda", "gpu", "mps")
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,10 @@ def build(config: RunConfig) -> Built:
 
 
 def _fabric(config: RunConfig) -> Fabric:
-    if config.precision not in _PRECISIONS:
-        raise unknown_name("precision", config.precision, _PRECISIONS)
-    if config.accelerator not in _ACCELERATORS:
-        raise unknown_name("accelerator", config.accelerator, _ACCELERATORS)
+    # Imported here, because it takes as long to import as torch itself.
+    make: type[Fabric] = need("lightning_fabric", "train").Fabric
     try:
-        return Fabric(accelerator=config.accelerator, devices=1, precision=config.precision)  # type: ignore[arg-type]
+        return make(accelerator=config.accelerator, devices=1, precision=config.precision)
     except (RuntimeError, ValueError) as error:
         raise InputError(f"accelerator={config.accelerator}, precision={config.precision}: {error}") from error
 

@@ -178,8 +178,8 @@ class RunConfig(_Section):
     evaluate_every: int = Field(1, ge=1)
     selection: Selection = "last"
     ema: float | None = Field(None, gt=0, lt=1)
-    precision: str = "32-true"
-    accelerator: str = "auto"
+    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
+    accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     seeds: tuple[int, ...] = Field((0,), min_length=1)
     save_model: bool = True
 

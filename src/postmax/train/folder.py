@@ -5,8 +5,9 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -61,8 +62,30 @@ class RunFolder:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                raise Busy(f"{self.path}: another process is working on this run.") from error
-            yield
+                raise self._busy() from error
+            if not self._is_the_lock(file.fileno()):
+                raise self._busy()
+            try:
+                yield
+            finally:
+                self._leave_nothing()
+
+    def _busy(self) -> Busy:
+        return Busy(f"{self.path}: another process is working on this run.")
+
+    def _is_the_lock(self, descriptor: int) -> bool:
+        """Whether the file we hold is still the one others will find: the last user may have taken it away."""
+        try:
+            return os.path.samestat(os.fstat(descriptor), (self.path / "lock").stat())
+        except FileNotFoundError:
+            return False
+
+    def _leave_nothing(self) -> None:
+        """A run that could not even begin has no folder."""
+        if [entry.name for entry in self.path.iterdir()] == ["lock"]:
+            (self.path / "lock").unlink()
+            with suppress(OSError):
+                self.path.rmdir()
 
     def config(self) -> RunConfig:
         """What the run is.

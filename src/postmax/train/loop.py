@@ -7,10 +7,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 from torch.optim import Optimizer
 
@@ -24,6 +23,9 @@ from postmax.train.metrics import learnt
 from postmax.train.optimisers import clip_lanes, make_optimiser, set_rate
 from postmax.train.result import EpochRecord
 from postmax.train.schedules import rate
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 _EXPLODED = 1e4
 # On other devices than the CPU looking at a loss stops the pipeline, so it is done for some batches at a time.
@@ -71,7 +73,7 @@ class Trainer:
         losses: list[Tensor] = []
         predictions = Predictions(self.method, self.truth.labels.shape, self.truth.labels.device)
         for position, batch in enumerate(self.batches.epoch(number)):
-            step = self._step(number, position, batch)
+            step = self.step(number, position, batch)
             losses.append(step.loss.detach())
             if step.logits is not None:
                 predictions.add(batch.rows, step.logits)
@@ -80,7 +82,8 @@ class Trainer:
         mean = torch.stack(losses).mean(0).tolist()
         return self._records(number, mean, predictions.finish(), time.perf_counter() - start)
 
-    def _step(self, number: int, position: int, batch: LaneBatch) -> Step:
+    def step(self, number: int, position: int, batch: LaneBatch) -> Step:
+        """One batch: loss, gradient, and a step against it."""
         config = self.config
         share = rate(config.schedule, number * len(self.batches) + position, len(self.batches), config.epochs)
         set_rate(self.optimiser, config.optimiser.lr * share)

@@ -52,7 +52,7 @@ class SeedData:
         validation: Rows with noisy labels to select an epoch on, if asked for.
         test: Rows with labels to be judged by.
         noise: What was done to the labels.
-        transition: What a correction takes as the noise; None if no matrix describes it.
+        transition: What a correction takes as the noise; without one, what the labels went through. None if not known.
         scaling: Mean and factor by which each feature was standardised.
     """
 
@@ -141,7 +141,7 @@ def augmentation(config: DataConfig, train: data.Dataset) -> data.Augment | None
 
 
 def _split(config: DataConfig, seed: int) -> tuple[data.Dataset, data.Dataset]:
-    train, test = _load(config)
+    train, test = load_rows(config)
     if test is not None:
         return train, test
     held_out = stratified_mask(train.labels, config.test_share, seed=seed if config.split == "random" else 0)
@@ -151,7 +151,7 @@ def _split(config: DataConfig, seed: int) -> tuple[data.Dataset, data.Dataset]:
 
 
 @lru_cache(maxsize=2)
-def _load(config: DataConfig) -> tuple[data.Dataset, data.Dataset | None]:
+def load_rows(config: DataConfig) -> tuple[data.Dataset, data.Dataset | None]:
     """Training and test rows, or all rows and None where the split is ours to make. Cached: sweeps ask often."""
     if config.path is not None:
         return _load_own(config, config.path)
@@ -198,7 +198,7 @@ def _record(train: data.Dataset, *, known: bool) -> NoiseRecord:
 
 def _transition(config: RunConfig, train: data.Dataset, given: Transition | None) -> Transition | None:
     if config.loss.options.get("correction") is None:
-        return None
+        return given
     if config.transition == "known":
         if given is not None:
             return given
@@ -218,7 +218,7 @@ def _transition(config: RunConfig, train: data.Dataset, given: Transition | None
     from postmax.estimation import estimate_transition  # noqa: PLC0415  (only here)
 
     estimate = estimate_transition(
-        None, train.labels, features=train.inputs, classes=train.classes, replicates=0, seed=0
+        None, train.labels, features=train.inputs, classes=train.classes, replicates=2, seed=0
     )
     return estimate.transition
 

@@ -43,7 +43,9 @@ class SeedResult(TypedDict):
 
     seed: int
     noise: NoiseRecord
-    transition: list[list[float]] | None  # what the correction took as the noise; for K ≤ 100
+    transition: (
+        list[list[float]] | None
+    )  # what a correction took as the noise, else what the labels went through; K ≤ 100
     readings: dict[str, Reading]
 
 

@@ -71,11 +71,12 @@ def execute(
     with run.lock(), torch.random.fork_rng():
         if run.state == "done" and not restart:  # while we waited
             return run.result()
+        built = build(config)  # first of all: what cannot be built leaves no trace
         _claim(run, config, restart)
         if (failure := run.failure()) is not None:
             raise Diverged(failure)
         try:
-            return _Execution(run, config, progress, checkpoint_seconds, previous).finish()
+            return _Execution(run, config, built, progress, checkpoint_seconds, previous).finish()
         except Diverged as error:
             run.write_json("failure.json", {"error": str(error)})
             raise
@@ -107,13 +108,13 @@ class _Execution:
         self,
         run: RunFolder,
         config: RunConfig,
+        built: Built,
         progress: Callable[[Progress], None] | None,
         checkpoint_seconds: float,
         previous: bool,
     ) -> None:
-        self.run, self.config, self.progress = run, config, progress
+        self.run, self.config, self.built, self.progress = run, config, built, progress
         self.checkpoint_seconds = checkpoint_seconds
-        self.built: Built = build(config)
         self.keeper = Keeper(config)
         self.records: list[EpochRecord] = []
         self.done, self.seconds = 0, 0.0

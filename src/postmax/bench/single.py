@@ -1,0 +1,54 @@
+"""The page of a single run: a table of one row."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+from postmax.bench.jobs import Job, Use
+from postmax.bench.protocol import Protocol, make
+from postmax.bench.report import write_report
+from postmax.bench.report.collect import collect
+from postmax.bench.tabulate import tabulate
+from postmax.train import RunConfig, RunFolder
+from postmax.train.config import Selection
+
+_SCALE = "one run"
+
+
+def write_run_report(config: RunConfig, run: RunFolder) -> Path:
+    """Write report.html and its plots into the folder of a run that is done.
+
+    Raises:
+        DataError: If it is not done.
+    """
+    readings = list(run.result()["seeds"][0]["readings"])
+    protocol = _protocol(config, readings)
+    uses = tuple(
+        Use(protocol.panels[0].name, protocol.rows[0].name, column.name, column.reading) for column in protocol.columns
+    )
+    job = Job(config, label=protocol.title, uses=uses)
+    rules: list[Selection] = ["last", "noisy-val", "oracle"] if config.data.validation_share else ["last", "oracle"]
+    rules.sort(key=lambda rule: rule != config.selection)
+    store = run.path.parent
+    tables = [tabulate(protocol, _SCALE, [job], store, rule) for rule in rules]
+    content = collect(protocol, [job], store, tables)
+    command = f"postmax train --config {shlex.quote(str(run.path / 'config.yaml'))}"
+    return write_report(replace(content, command=command), run.path)
+
+
+def _protocol(config: RunConfig, readings: list[str]) -> Protocol:
+    data = config.data.name or Path(config.data.path or "").name
+    loss = ", ".join([config.loss.name, *(str(value) for value in config.loss.options.values() if value is not None)])
+    content = {
+        "title": f"{data}: {loss}",
+        "about": f"{config.model.name} on {data}, label noise: {config.noise}.",
+        "compare": "columns",
+        "run": config.model_dump(mode="json"),
+        "scales": {_SCALE: {"seeds": list(config.seeds), "stack": len(config.seeds)}},
+        "panels": [{"name": f"label noise: {config.noise}"}],
+        "rows": [{"name": loss}],
+        "columns": [{"name": "accuracy" if name == "model" else name, "reading": name} for name in readings],
+    }
+    return make(content, name="run")

@@ -1,0 +1,136 @@
+"""From finished runs to a table: values by seed, the best of each comparison, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import cast, get_args
+
+from postmax.bench.jobs import Job, Use
+from postmax.bench.protocol import Protocol
+from postmax.bench.statistics import holm, paired_test
+from postmax.bench.table import Cell, Panel, Table
+from postmax.errors import DataError, InputError
+from postmax.registry import unknown_name
+from postmax.train.config import Selection
+from postmax.train.folder import RunFolder
+from postmax.train.result import Evaluation, RunResult
+
+_Key = tuple[str, str]
+
+
+def tabulate(
+    protocol: Protocol, scale: str, jobs: Iterable[Job], store: str | Path, selection: Selection = "last"
+) -> Table:
+    """The table, as far as its runs are done; what is not has no values yet.
+
+    Args:
+        protocol: The table.
+        scale: The scale the jobs are of.
+        jobs: Its runs; see `postmax.bench.jobs.jobs`.
+        store: The folder of run folders.
+        selection: The rule by which the epoch is selected.
+
+    Raises:
+        DataError: If a result is damaged.
+        InputError: If the runs have not recorded this selection or the reading that a column shows.
+    """
+    if selection not in get_args(Selection):
+        raise unknown_name("selection", selection, get_args(Selection))
+    cells = _collect(jobs, Path(store).expanduser(), selection)
+    panels = tuple(_panel(protocol, part.name, cells) for part in protocol.panels)
+    return Table(
+        name=protocol.name,
+        title=protocol.title,
+        scale=scale,
+        selection=selection,
+        compare=protocol.compare,
+        panels=tuple(panel for panel in panels if panel.cells),
+        note=protocol.scale(scale).note,
+    )
+
+
+def _collect(jobs: Iterable[Job], store: Path, selection: str) -> dict[tuple[str, str, str], Cell]:
+    """Values, failures and what is missing, by panel, row and column."""
+    cells: dict[tuple[str, str, str], Cell] = {}
+    for job in jobs:
+        folder = RunFolder(store / job.run_id)
+        state = folder.state
+        result = folder.result() if state == "done" else None
+        for use in job.uses:
+            cell = cells.get((use.panel, use.row, use.column), Cell())
+            if result is not None:
+                cell = _extended(cell, job, _values(result, use, selection, folder.path))
+            elif state == "failed":
+                cell = replace(cell, failed=cell.failed + 1)
+            else:
+                cell = replace(cell, missing=cell.missing + len(job.config.seeds))
+            cells[use.panel, use.row, use.column] = cell
+    return cells
+
+
+def _extended(cell: Cell, job: Job, values: Sequence[tuple[int, float]]) -> Cell:
+    return replace(
+        cell,
+        values=(*cell.values, *(value for _, value in values)),
+        seeds=(*cell.seeds, *(seed for seed, _ in values)),
+        run_ids=(*cell.run_ids, job.run_id),
+    )
+
+
+def _values(result: RunResult, use: Use, selection: str, where: Path) -> list[tuple[int, float]]:
+    """(seed, per cent) of every seed of a run."""
+    values = []
+    for seed in result["seeds"]:
+        if use.reading not in seed["readings"]:
+            raise DataError(f"{where}: the run has no reading {use.reading!r}, only {', '.join(seed['readings'])}.")
+        evaluation = seed["readings"][use.reading].get(selection.replace("-", "_"))
+        if evaluation is None:
+            raise InputError(
+                f"{where}: the run has not recorded {selection}; noisy-val needs data.validation_share=0.1 or so."
+            )
+        values.append((seed["seed"], 100 * cast("Evaluation", evaluation)["accuracy"]))
+    return values
+
+
+def _panel(protocol: Protocol, title: str, found: dict[tuple[str, str, str], Cell]) -> Panel:
+    cells = {
+        (row, column): replace(cell, paper=protocol.figure(title, row, column))
+        for (panel, row, column), cell in found.items()
+        if panel == title
+    }
+    rows = tuple(part.name for part in protocol.rows if any(part.name == row for row, _ in cells))
+    columns = tuple(part.name for part in protocol.columns if any(part.name == column for _, column in cells))
+    competing = tuple(part.name for part in protocol.columns if not part.reference)
+    for group in _groups(protocol.compare, rows, [column for column in columns if column in competing]):
+        cells.update(_compared({key: cells[key] for key in group if key in cells and cells[key].values}))
+    return Panel(title, rows, columns, cells)
+
+
+def _groups(compare: str, rows: Sequence[str], columns: Sequence[str]) -> Iterator[list[_Key]]:
+    """The cells that compete with each other."""
+    if compare == "rows":
+        yield from ([(row, column) for row in rows] for column in columns)
+    else:
+        yield from ([(row, column) for column in columns] for row in rows)
+
+
+def _compared(cells: dict[_Key, Cell]) -> dict[_Key, Cell]:
+    """With the best marked, and how sure it is that each other one is worse; one alone is not the best of anything."""
+    if len(cells) < 2:
+        return cells
+    # Means of equal values may differ in the last bit.
+    means = {key: round(cell.mean, 9) for key, cell in cells.items()}
+    top = max(means.values())
+    best = next(key for key in cells if means[key] == top)
+    others = [key for key in cells if means[key] < top]
+    tests = [paired_test(_by_seed(cells[best]), _by_seed(cells[key])).p_value for key in others]
+    result = {key: replace(cell, best=means[key] == top) for key, cell in cells.items()}
+    for key, p_value in zip(others, holm(tests), strict=True):
+        result[key] = replace(result[key], p_value=p_value)
+    return result
+
+
+def _by_seed(cell: Cell) -> dict[int, float]:
+    return dict(zip(cell.seeds, cell.values, strict=True))

@@ -1,0 +1,151 @@
+"""A table as text: Markdown for documents, plain values for programs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from postmax.bench.table import Cell, Panel, Table
+
+# Below this, a difference to the best is called significant.
+LEVEL = 0.05
+
+
+def decimals(table: Table) -> int:
+    """As many as the paper has, but one at least; two without the paper."""
+    figures = [cell.paper for panel in table.panels for cell in panel.cells.values() if cell.paper is not None]
+    return 1 if figures and all(figure == round(figure, 1) for figure in figures) else 2
+
+
+def ours(cell: Cell, digits: int, usual_n: int) -> str:
+    """Our figure: mean ± std, a star if it is significantly below the best, and what is wrong with it.
+
+    Example:
+        >>> ours(Cell(values=(95.0, 96.0), failed=1), 1, 3)
+        '95.5 ± 0.7 (n = 2, 1 failed)'
+    """
+    if not cell.n:
+        return f"{cell.failed} failed" if cell.failed else "–"
+    text = f"{cell.mean:.{digits}f}"
+    if cell.n > 1:
+        text += f" ± {cell.std:.{digits}f}"
+    if cell.p_value is not None and cell.p_value < LEVEL:
+        text += "*"
+    remarks = [f"n = {cell.n}"] if cell.n != usual_n else []
+    remarks += [f"{cell.failed} failed"] if cell.failed else []
+    return f"{text} ({', '.join(remarks)})" if remarks else text
+
+
+def theirs(cell: Cell, digits: int) -> str:
+    """The paper's figure and how far ours is from it; empty if there is none."""
+    if cell.paper is None:
+        return ""
+    if cell.difference is None:
+        return f"{cell.paper:.{digits}f}"
+    return f"{cell.paper:.{digits}f} ({signed(cell.difference, digits)})"
+
+
+def signed(value: float, digits: int) -> str:
+    """With a sign as typographers have it.
+
+    Example:
+        >>> signed(-0.25, 2), signed(0.001, 1)
+        ('−0.25', '±0.0')
+    """
+    text = f"{value:+.{digits}f}"
+    if not float(text):
+        return f"±{text[1:]}"
+    return text.replace("-", "−")
+
+
+def usual_n(panel: Panel) -> int:
+    """The number of seeds that most cells are meant to have."""
+    return max((cell.n for cell in panel.cells.values()), default=0)
+
+
+def caption(table: Table, panel: Panel) -> str:
+    """How to read a panel."""
+    cells = panel.cells.values()
+    parts = [f"Test accuracy in per cent, mean ± std of n = {usual_n(panel)} seeds"]
+    rule = {"last": "after the last epoch", "oracle": "at the epoch that is best on test (oracle)"}
+    parts.append(rule.get(table.selection, "at the epoch that is best on noisy validation labels"))
+    text = ", ".join(parts) + "."
+    if any(cell.best for cell in cells):
+        along = "row" if table.compare == "columns" else "column"
+        text += f" Bold: the highest mean of its {along}."
+    if any(cell.p_value is not None and cell.p_value < LEVEL for cell in cells):
+        text += f" *: below it with p < {LEVEL} (paired t-test, Holm)."
+    missing = sum(cell.missing for cell in cells)
+    return text + (f" Still to run: {missing} values." if missing else "")
+
+
+def to_markdown(table: Table) -> str:
+    """The table in Markdown: ours, and below it the paper's figure with the difference."""
+    digits = decimals(table)
+    lines = [f"# {table.title}", "", f"Scale: {table.scale}. {table.note}".rstrip(), ""]
+    for panel in table.panels:
+        lines += [f"## {panel.title}", "", _line("", *panel.columns), _line("---", *("---:" for _ in panel.columns))]
+        for row in panel.rows:
+            cells = (_markdown_cell(panel.cells.get((row, column)), digits, panel) for column in panel.columns)
+            lines.append(_line(row, *cells))
+        lines += ["", caption(table, panel), ""]
+    return "\n".join(lines)
+
+
+def _markdown_cell(cell: Cell | None, digits: int, panel: Panel) -> str:
+    if cell is None:
+        return ""
+    text = ours(cell, digits, usual_n(panel)).replace("*", r"\*")
+    paper = theirs(cell, digits)
+    return (f"**{text}**" if cell.best else text) + (f"<br>paper {paper}" if paper else "")
+
+
+def _line(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+
+
+def to_json(table: Table) -> dict[str, Any]:
+    """The table as plain values that JSON can hold: what is not a number is null."""
+    return {
+        "name": table.name,
+        "title": table.title,
+        "scale": table.scale,
+        "note": table.note,
+        "selection": table.selection,
+        "compare": table.compare,
+        "panels": [
+            {
+                "title": panel.title,
+                "rows": list(panel.rows),
+                "columns": list(panel.columns),
+                "cells": [
+                    {"row": row, "column": column, **_plain(panel.cells[row, column])}
+                    for row in panel.rows
+                    for column in panel.columns
+                    if (row, column) in panel.cells
+                ],
+            }
+            for panel in table.panels
+        ],
+    }
+
+
+def _plain(cell: Cell) -> dict[str, Any]:
+    return {
+        "mean": _or_none(cell.mean),
+        "std": _or_none(cell.std),
+        "n": cell.n,
+        "values": list(cell.values),
+        "seeds": list(cell.seeds),
+        "failed": cell.failed,
+        "missing": cell.missing,
+        "paper": cell.paper,
+        "difference": cell.difference,
+        "best": cell.best,
+        "p_value": cell.p_value,
+        "run_ids": list(cell.run_ids),
+    }
+
+
+def _or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,123 @@
+"""`postmax doctor`: is everything here that postmax needs, and does it compute what it should?"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+import typer
+from rich.console import Console
+from rich.text import Text
+
+import postmax
+from postmax import FPMLLoss, data
+from postmax.cli.options import JsonFlag
+from postmax.errors import InputError
+
+_PACKAGES = {
+    "torch": "",
+    "numpy": "",
+    "scikit-learn": "data",
+    "pyarrow": "data",
+    "pillow": "data",
+    "lightning-fabric": "train",
+    "pydantic": "train",
+    "safetensors": "train",
+    "scipy": "train",
+    "matplotlib": "plot",
+    "jinja2": "report",
+}
+_LITTLE_SPACE = 2 << 30
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    what: str
+    fine: bool
+    detail: str
+
+
+def doctor(as_json: JsonFlag = False) -> None:
+    """Check the installation, the machine, the numbers and the data sets; exit code 1 if something is wrong.
+
+    \b
+    postmax doctor
+    postmax doctor --json
+    """  # noqa: D301  (\b keeps the lines of the examples)
+    findings = [*_packages(), *_machine(), _guarded("numbers", _numbers), _folder(Path.cwd()), *_datasets()]
+    sick = [finding for finding in findings if not finding.fine]
+    if as_json:
+        typer.echo(json.dumps([finding._asdict() for finding in findings]))
+    else:
+        console = Console(highlight=False, soft_wrap=True)
+        for finding in findings:
+            mark = Text("ok  ", style="green") if finding.fine else Text("!!  ", style="bold red")
+            console.print(mark + Text(f"{finding.what:<22} {finding.detail}", style=""))
+        console.print("Everything is fine." if not sick else f"{len(sick)} to mend: see the lines marked !!.")
+    if sick:
+        raise typer.Exit(1)
+
+
+def _packages() -> list[Finding]:
+    found = [Finding("postmax", True, f"{postmax.__version__}, Python {platform.python_version()}")]
+    for package, extra in _PACKAGES.items():
+        try:
+            found.append(Finding(package, True, version(package)))
+        except PackageNotFoundError:
+            advice = f"missing: pip install 'postmax[{extra}]'" if extra else "missing: pip install postmax"
+            found.append(Finding(package, False, advice))
+    return found
+
+
+def _machine() -> list[Finding]:
+    cores, threads = len(os.sched_getaffinity(0)), torch.get_num_threads()
+    detail = f"{cores} cores, {threads} threads"
+    if threads > cores:
+        detail += f": more threads than cores are slow; set OMP_NUM_THREADS={cores}"
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "none; the CPU is used"
+    return [Finding("CPU", threads <= cores, detail), Finding("GPU", True, gpu)]
+
+
+def _numbers() -> str:
+    """f-PML with KL and softmax is cross-entropy: if these differ, this build of torch computes wrongly."""
+    logits = torch.linspace(-30, 30, 60).reshape(6, 10).requires_grad_()
+    labels = torch.arange(6)
+    ours, theirs = FPMLLoss("kl", "softmax"), torch.nn.CrossEntropyLoss()
+    gradients = [torch.autograd.grad(loss(logits, labels), logits)[0] for loss in (ours, theirs)]
+    if not torch.allclose(gradients[0], gradients[1], rtol=1e-5, atol=1e-7):
+        raise InputError("the gradient of f-PML differs from cross-entropy's")
+    return "f-PML with KL and softmax equals cross-entropy"
+
+
+def _guarded(what: str, check: Callable[[], str]) -> Finding:
+    try:
+        return Finding(what, True, check())
+    except (RuntimeError, OSError) as error:
+        return Finding(what, False, str(error))
+
+
+def _folder(folder: Path) -> Finding:
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"postmax")
+    except OSError as error:
+        return Finding("this folder", False, f"{folder} cannot be written: {error.strerror}")
+    free = shutil.disk_usage(folder).free
+    return Finding("this folder", free > _LITTLE_SPACE, f"{folder}: writable, {free / (1 << 30):.1f} GiB free")
+
+
+def _datasets() -> list[Finding]:
+    """Which data sets are here; none needs to be, so that is never an illness."""
+    root = data.data_root()
+    here = [path.name for path in sorted(root.iterdir())] if root.is_dir() else []
+    detail = f"{root}: {', '.join(here)}" if here else f"{root} is empty; breast-cancer and digits need no files"
+    return [Finding("data sets", True, detail)]

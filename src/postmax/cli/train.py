@@ -1,0 +1,163 @@
+"""`postmax train` and `postmax resume`: one run."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import statistics
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from postmax import data
+from postmax.bench.events import Event
+from postmax.bench.forecast import in_words
+from postmax.bench.jobs import Job
+from postmax.bench.progress import show_progress
+from postmax.bench.single import write_run_report
+from postmax.cli.options import JsonFlag, OutFolder
+from postmax.errors import DataError, InputError
+from postmax.registry import unknown_name
+from postmax.train import Progress, RunConfig, RunFolder, execute, make_config, resolve
+from postmax.train.config import read_yaml, with_overrides
+from postmax.train.cost import measure_epoch_seconds
+from postmax.train.defaults import with_defaults
+from postmax.train.result import RunResult
+
+
+def train(
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[DATA] [KEY=VALUE]...",
+            help="A data set (see `postmax list datasets`) or a file or folder of your own, then settings.",
+            show_default=False,
+        ),
+    ] = None,
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file to start from.")] = None,
+    out: OutFolder = Path("postmax-results"),
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run and how long it will take.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Train one network, or one for each of several seeds.
+
+    \b
+    postmax train digits noise=symmetric:0.4
+    postmax train digits noise=pair:0.3 loss.divergence=sl loss.correction=forward seeds=[0,1,2]
+    postmax train table.csv data.labels=species data.drop=[id] epochs=50
+    postmax train train-images-idx3-ubyte.gz data.labels=train-labels-idx1-ubyte.gz
+    postmax train cifar10 noise=uniform:low model=cnn8 --dry-run
+    postmax train --config postmax-results/runs/ID/config.yaml optimiser.lr=0.1
+
+    The run has a folder of its own, named by its configuration. Killed, it goes on when the same command is given
+    again. DATA is a CSV or Parquet table, an .npz, IDX images, or a folder with a subfolder of images for each class.
+    """  # noqa: D301  (\b keeps the lines of the examples)
+    run = resolve(_configure(arguments or [], config))
+    folder = RunFolder(out / "runs" / run.run_id)
+    if dry_run:
+        _tell_plan(run, folder, as_json)
+        return
+    _run(run, folder, as_json)
+
+
+def resume(
+    folder: Annotated[Path, typer.Argument(help="The folder of a run.", metavar="FOLDER", show_default=False)],
+    previous: Annotated[bool, typer.Option("--previous", help="Go on from the checkpoint before the last.")] = False,
+    restart: Annotated[bool, typer.Option("--restart", help="Forget what is there and begin again.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Go on with a run that was stopped.
+
+    \b
+    postmax resume postmax-results/runs/0123456789abcdef
+    postmax resume postmax-results/runs/0123456789abcdef --restart
+    """  # noqa: D301  (\b keeps the lines of the examples)
+    run = RunFolder(folder)
+    _run(run.config(), run, as_json, previous=previous, restart=restart)
+
+
+def _configure(arguments: list[str], file: Path | None) -> RunConfig:
+    content: dict[str, Any] = {} if file is None else read_yaml(file)
+    sources = [argument for argument in arguments if "=" not in argument or Path(argument).exists()]
+    if len(sources) > 1:
+        raise InputError(f"one data set at a time: {sources[0]!r} or {sources[1]!r}? Settings are key=value.")
+    if sources:
+        content["data"] = {**content.get("data", {}), **_source(sources[0])}
+    content = with_overrides(content, [argument for argument in arguments if argument not in sources])
+    if "data" not in content:
+        raise InputError("which data? Give a data set or a file, such as: postmax train digits")
+    return make_config(content if file is not None else with_defaults(content))
+
+
+def _source(text: str) -> dict[str, str]:
+    """A name of the catalogue, or a path; a file called like a data set is given as ./name."""
+    if text.lower() in data.names():
+        return {"name": text.lower()}
+    if Path(text).expanduser().exists():
+        return {"path": str(Path(text).expanduser().resolve())}
+    if Path(text).suffix or "/" in text:
+        raise DataError(f"{text} does not exist.")
+    raise unknown_name("data set", text, data.names())
+
+
+def _tell_plan(run: RunConfig, folder: RunFolder, as_json: bool) -> None:
+    seconds = 0.0 if folder.state == "done" else measure_epoch_seconds(run) * run.epochs
+    if as_json:
+        typer.echo(json.dumps({"folder": str(folder.path), "state": folder.state, "seconds": seconds}))
+        return
+    typer.echo(run.to_yaml())
+    state = {"done": "is done", "started": "would go on", "failed": "failed before", "new": "would begin"}[folder.state]
+    typer.echo(f"The run {state} in {folder.path}, and takes about {in_words(seconds)}.")
+
+
+def _run(config: RunConfig, folder: RunFolder, as_json: bool, *, previous: bool = False, restart: bool = False) -> None:
+    quoted = shlex.quote(str(folder.path))
+    if folder.state == "failed" and not restart:
+        raise InputError(
+            f"{folder.failure()} This run failed so before; `postmax resume {quoted} --restart` tries it again."
+        )
+    job = Job(config, label=config.data.name or Path(config.data.path or "").name)
+    try:
+        with show_progress([job]) as watch:
+            watch(Event("started", job))
+
+            def tell(progress: Progress) -> None:
+                watch(Event("step", job, progress))
+
+            execute(config, folder.path, progress=tell, previous=previous, restart=restart)
+            watch(Event("done", job))
+    except KeyboardInterrupt:
+        typer.echo(f"postmax: stopped. Go on with: postmax resume {quoted}", err=True)
+        raise typer.Exit(130) from None
+    page = write_run_report(config, folder)
+    if as_json:
+        typer.echo(json.dumps({**folder.result(), "folder": str(folder.path), "report": str(page)}))
+    else:
+        _tell(config, folder.result(), folder.path, page)
+
+
+def _tell(config: RunConfig, result: RunResult, folder: Path, page: Path) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    noise = result["seeds"][0]["noise"]
+    rate = "not known" if noise["rate"] is None else f"{noise['rate']:.1%}"
+    console.print(
+        f"{result['train_rows']} training rows, {result['test_rows']} test rows, {len(result['classes'])} classes; "
+        f"wrong labels: {rate}, labels SHA-256 {noise['sha256'][:16]}…"
+    )
+    for reading in result["seeds"][0]["readings"]:
+        found = [seed["readings"][reading] for seed in result["seeds"]]
+        rule = config.selection.replace("-", "_")
+        chosen = [one[rule] for one in found]  # type: ignore[literal-required]
+        name = "test accuracy" if reading == "model" else f"test accuracy, {reading}"
+        when = {"last": "last epoch", "noisy-val": "selected on noisy validation labels", "oracle": "ORACLE"}
+        console.print(f"{name} ({when[config.selection]}): {_spread([one['accuracy'] for one in chosen])}")
+        console.print(f"  calibration error: {_spread([one['calibration_error'] for one in chosen])}")
+    console.print(f"run: {folder}\nreport: {page}")
+
+
+def _spread(shares: list[float]) -> str:
+    """Per cent, mean ± std (n)."""
+    mean = f"{100 * statistics.fmean(shares):.1f} %"
+    return mean if len(shares) == 1 else f"{mean[:-2]} ± {100 * statistics.stdev(shares):.1f} % (n = {len(shares)})"

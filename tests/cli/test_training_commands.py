@@ -1,0 +1,278 @@
+"""`postmax train | resume | reproduce | report | list | doctor` as a person meets them."""
+
+import gzip
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from sklearn.datasets import load_digits
+
+from postmax.bench import protocol
+from postmax.cli import main
+from postmax.cli.doctor import _PACKAGES
+from postmax.train import RunFolder
+
+
+def run(capsys, *arguments):
+    """Exit code, standard output and standard error of a command."""
+    code = 0
+    try:
+        main([str(argument) for argument in arguments])
+    except SystemExit as stop:
+        code = stop.code or 0
+    output = capsys.readouterr()
+    return code, output.out, output.err
+
+
+def train_json(capsys, *arguments):
+    code, out, err = run(capsys, "train", *arguments, "--json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+QUICK = ("epochs=2", "model.hidden=[8]", "accelerator=cpu")
+
+
+def test_train_names_its_folder_by_the_configuration_and_never_runs_twice(capsys, tmp_path):
+    arguments = ("digits", "noise=symmetric:0.4", *QUICK, "--out", tmp_path)
+    code, out, _ = run(capsys, "train", *arguments)
+    assert code == 0
+    for part in ("test accuracy (last epoch):", "wrong labels: 40.0%", "calibration error", "report.html"):
+        assert part in out
+    folders = list((tmp_path / "runs").iterdir())
+    assert len(folders) == 1
+    before = {file: file.stat().st_mtime_ns for file in folders[0].iterdir() if file.name == "metrics.jsonl"}
+    again = train_json(capsys, *arguments)
+    assert before == {file: file.stat().st_mtime_ns for file in before}
+    assert again["folder"] == str(folders[0])
+    assert again["run_id"] == folders[0].name
+    assert (folders[0] / "report.html").exists()
+
+
+def test_train_reports_every_seed_with_mean_and_deviation(capsys, tmp_path):
+    code, out, _ = run(capsys, "train", "breast-cancer", "seeds=[0,1,2]", *QUICK, "--out", tmp_path)
+    assert code == 0
+    assert "(n = 3)" in out
+    assert "±" in out
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_train_on_idx_files_a_person_brings(capsys, tmp_path, zipped):
+    digits = load_digits()
+    images = (digits.images * 15.9).astype(np.uint8).repeat(2, 1).repeat(2, 2)
+    end = ".gz" if zipped else ""
+    opener = gzip.open if zipped else open
+    for name, magic, shape, content in (
+        (f"mine-images-idx3-ubyte{end}", 0x803, images.shape, images),
+        (f"mine-labels-idx1-ubyte{end}", 0x801, digits.target.shape, digits.target.astype(np.uint8)),
+    ):
+        with opener(tmp_path / name, "wb") as file:
+            file.write(struct.pack(f">I{len(shape)}I", magic, *shape) + content.tobytes())
+    result = train_json(
+        capsys, tmp_path / f"mine-images-idx3-ubyte{end}", "noise=symmetric:0.3", "epochs=3", "-o", tmp_path
+    )
+    seed = result["seeds"][0]
+    assert result["train_rows"] + result["test_rows"] == 1797
+    assert seed["noise"]["rate"] == pytest.approx(0.3, abs=0.01)
+    assert seed["readings"]["model"]["last"]["accuracy"] > 0.8  # ten classes, a third of the labels wrong
+    assert RunFolder(result["folder"]).config().model.name == "small"
+
+
+def test_train_on_a_table_with_a_test_table(capsys, tmp_path):
+    generator = np.random.default_rng(0)
+    for name, rows in (("train.csv", 120), ("test.csv", 40)):
+        kind = generator.integers(0, 3, rows)
+        x = kind + generator.normal(0, 0.1, rows)
+        text = "\n".join(f"{a:.4f},{b},{'abc'[k]}" for a, b, k in zip(x, "uv" * (rows // 2), kind, strict=True))
+        (tmp_path / name).write_text(f"x,colour,kind\n{text}\n", encoding="utf-8")
+    result = train_json(
+        capsys,
+        tmp_path / "train.csv",
+        "data.labels=kind",
+        f"data.test_path={tmp_path / 'test.csv'}",
+        "epochs=60",
+        "-o",
+        tmp_path,
+    )
+    assert (result["train_rows"], result["test_rows"], result["classes"]) == (120, 40, ["a", "b", "c"])
+    assert result["seeds"][0]["noise"]["rate"] is None
+    assert result["seeds"][0]["readings"]["model"]["last"]["accuracy"] > 0.95
+
+
+def test_train_from_a_configuration_file(capsys, tmp_path):
+    first = train_json(capsys, "digits", *QUICK, "-o", tmp_path)
+    config = Path(first["folder"]) / "config.yaml"
+    again = train_json(capsys, "--config", config, "-o", tmp_path)
+    assert again["run_id"] == first["run_id"]
+    other = train_json(capsys, "--config", config, "epochs=1", "-o", tmp_path)
+    assert other["run_id"] != first["run_id"]
+    assert other["epochs"] == 1
+
+
+def test_dry_run_trains_nothing_and_tells_how_long(capsys, tmp_path):
+    code, out, _ = run(capsys, "train", "digits", *QUICK, "--dry-run", "-o", tmp_path)
+    assert code == 0
+    assert "would begin" in out
+    assert not list(tmp_path.iterdir())
+    plan = json.loads(run(capsys, "train", "digits", *QUICK, "--dry-run", "--json", "-o", tmp_path)[1])
+    assert plan["state"] == "new"
+    assert plan["seconds"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["train"], ["which data?"]),
+        (["train", "digitz"], ["digitz", "Did you mean 'digits'"]),
+        (["train", "none.csv"], ["none.csv", "does not exist"]),
+        (["train", "digits", "breast-cancer"], ["one data set at a time"]),
+        (["train", "digits", "epoch=3"], ["'epoch'", "Did you mean 'epochs'"]),
+        (["train", "digits", "optimiser.learning_rate=3"], ["optimiser.learning_rate"]),
+        (["train", "digits", "epochs=-1"], ["epochs", "greater"]),
+        (["train", "digits", "loss=cee"], ["cee", "Did you mean 'ce'"]),
+        (["train", "digits", "loss.divergense=kl"], ["divergense", "Did you mean 'divergence'"]),
+        (["train", "digits", "loss.divergence=klx"], ["klx"]),
+        (["train", "digits", "model=resnet43"], ["resnet43", "Did you mean 'resnet34'"]),
+        (["train", "digits", "model=cnn8"], ["cnn8"]),
+        (["train", "digits", "method=standart"], ["standart", "Did you mean 'standard'"]),
+        (["train", "digits", "noise=symetric:0.4"], ["symetric", "Did you mean 'symmetric'"]),
+        (["train", "digits", "loss.correction=forward", "noise=pair:0.5"], ["singular"]),
+        (["train", "digits", "precision=32"], ["32", "32-true"]),
+        (["train", "digits", "selection=noisy-val"], ["validation_share"]),
+        (["train", "digits", "seeds=[1,1]"], ["twice"]),
+        (["train", "digits", "data.train_rows=100000"], ["100000", "1438"]),
+        (["resume", "nowhere"], ["nowhere", "no folder of a run"]),
+        (["reproduce", "breast-cancr"], ["Did you mean 'breast-cancer'"]),
+        (["reproduce", "breast-cancer", "--scale", "cpus"], ["Did you mean 'cpu'"]),
+        (["reproduce", "breast-cancer", "--rows", "KLL"], ["kll", "Did you mean 'kl'"]),
+        (["reproduce", "breast-cancer", "epoch=1"], ["'epoch'", "Did you mean 'epochs'"]),
+        (["report", "breast-cancer"], ["no finished run", "postmax reproduce breast-cancer"]),
+        (["list", "losess"], ["Did you mean 'losses'"]),
+    ],
+)
+def test_errors_say_what_was_wrong_and_leave_nothing(capsys, tmp_path, monkeypatch, arguments, parts):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, *arguments)
+    assert code == 2
+    assert out == ""
+    assert err.startswith("postmax: ")
+    assert "Traceback" not in err
+    for part in parts:
+        assert part in err
+    assert not list(tmp_path.glob("postmax-results/runs/*"))
+
+
+def test_divergence_stops_at_once_and_is_remembered(capsys, tmp_path):
+    arguments = (
+        "breast-cancer",
+        "optimiser.lr=1e6",
+        "loss.divergence=pearson",
+        "loss.link=exp",
+        *QUICK,
+        "-o",
+        tmp_path,
+    )
+    code, _, err = run(capsys, "train", *arguments)
+    assert code == 2
+    assert "diverged in epoch" in err
+    assert "batch" in err
+    assert "optimiser.lr" in err
+    code, _, err = run(capsys, "train", *arguments)
+    assert code == 2
+    assert "--restart" in err
+
+
+def test_interrupt_says_how_to_go_on(tmp_path):
+    command = [sys.executable, "-m", "postmax", "train", "digits", "epochs=100000", "-o", str(tmp_path)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    ) as process:
+        deadline = time.monotonic() + 120
+        while not any(file.stat().st_size for file in tmp_path.glob("runs/*/metrics.jsonl")):
+            assert time.monotonic() < deadline
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "postmax resume" in err
+    assert "Traceback" not in err
+    folder = next(tmp_path.glob("runs/*"))
+    assert str(folder) in err
+    assert RunFolder(folder).state == "started"
+
+
+def test_reproduce_ends_with_the_table_files_and_a_page(capsys, tmp_path):
+    arguments = ("breast-cancer", "--seeds", 2, "--rows", "kl", "epochs=2", "--out", tmp_path, "--workers", 1)
+    plan = json.loads(run(capsys, "reproduce", *arguments, "--dry-run", "--json")[1])
+    assert len(plan["new"]) == 7
+    assert plan["seconds"] > 0
+    code, out, err = run(capsys, "reproduce", *arguments)
+    assert code == 0, err
+    for part in ("[e0, e1] = [0.1, 0.3]", "no correction", "92.1", "98.2", "report:", "report.html"):
+        assert part in out
+    folder = tmp_path / "breast-cancer-cpu"
+    for name in ("report.html", "table.md", "table.json"):
+        assert (folder / name).stat().st_size
+    plan = json.loads(run(capsys, "reproduce", *arguments, "--dry-run", "--json")[1])
+    assert (len(plan["new"]), len(plan["done"])) == (0, 7)
+    page = (folder / "report.html").read_bytes()
+    code, out, err = run(capsys, "report", *arguments[:-2])
+    assert code == 0, err
+    assert (folder / "report.html").read_bytes() == page
+    tables = json.loads(run(capsys, "reproduce", *arguments, "--json")[1])["tables"]
+    assert [table["selection"] for table in tables] == ["last", "oracle"]
+    cells = [cell for panel in tables[0]["panels"] for cell in panel["cells"]]
+    assert len(cells) == 10
+    assert all(cell["n"] == 2 for cell in cells)
+
+
+@pytest.mark.parametrize("kind", ["tables", "losses", "methods", "models", "datasets", "divergences"])
+def test_list_names_everything(capsys, kind):
+    code, out, _ = run(capsys, "list", kind)
+    assert code == 0
+    found = json.loads(run(capsys, "list", kind, "--json")[1])
+    assert found
+    assert all(about for about in found.values())
+    for name in found:
+        assert name in out
+    if kind == "tables":
+        assert set(found) == set(protocol.names())
+
+
+def test_doctor_finds_this_environment_healthy(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run(capsys, "doctor")
+    assert code == 0, out
+    assert "equals cross-entropy" in out
+    findings = json.loads(run(capsys, "doctor", "--json")[1])
+    assert {finding["what"] for finding in findings} >= {"torch", "numbers", "this folder", "data sets"}
+
+
+def test_doctor_names_what_is_missing(capsys, monkeypatch):
+    monkeypatch.setitem(_PACKAGES, "no-such-package", "train")
+    code, out, _ = run(capsys, "doctor")
+    assert code == 1
+    assert "pip install 'postmax[train]'" in out
+
+
+@pytest.mark.parametrize("command", ["reproduce", "train", "resume", "report", "list", "doctor"])
+def test_help_starts_with_examples(capsys, command):
+    code, out, _ = run(capsys, command, "--help")
+    assert code == 0
+    assert f"postmax {command}" in out.split("Options:")[0].partition("\n")[2]
+
+
+def test_every_configuration_that_is_written_can_be_read(capsys, tmp_path):
+    result = train_json(capsys, "digits", *QUICK, "ema=0.9", "schedule=step", "schedule.milestones=[1]", "-o", tmp_path)
+    content = yaml.safe_load((Path(result["folder"]) / "config.yaml").read_text(encoding="utf-8"))
+    assert content["ema"] == 0.9
+    assert content["schedule"]["milestones"] == [1]
