@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from pathlib import Path
 
 from postmax.bench.jobs import Job, Use
 from postmax.bench.protocol import Protocol, make
-from postmax.bench.report import write_report
-from postmax.bench.report.collect import collect
-from postmax.bench.tabulate import tabulate
+from postmax.bench.report import make_report
 from postmax.train import RunConfig, RunFolder
-from postmax.train.config import Selection
 
 _SCALE = "one run"
 
@@ -29,13 +25,8 @@ def write_run_report(config: RunConfig, run: RunFolder) -> Path:
         Use(protocol.panels[0].name, protocol.rows[0].name, column.name, column.reading) for column in protocol.columns
     )
     job = Job(config, label=protocol.title, uses=uses)
-    rules: list[Selection] = ["last", "noisy-val", "oracle"] if config.data.validation_share else ["last", "oracle"]
-    rules.sort(key=lambda rule: rule != config.selection)
-    store = run.path.parent
-    tables = [tabulate(protocol, _SCALE, [job], store, rule) for rule in rules]
-    content = collect(protocol, [job], store, tables)
     command = f"postmax train --config {shlex.quote(str(run.path / 'config.yaml'))}"
-    return write_report(replace(content, command=command), run.path)
+    return make_report(protocol, _SCALE, [job], run.path.parent, run.path, command=command)
 
 
 def _protocol(config: RunConfig, readings: list[str]) -> Protocol:

@@ -19,10 +19,9 @@ from postmax.bench.jobs import Job, jobs
 from postmax.bench.progress import show_progress
 from postmax.bench.protocol import Protocol
 from postmax.bench.report import write_report
-from postmax.bench.report.collect import collect
+from postmax.bench.report.collect import collect, tabulate_all
 from postmax.bench.single import write_run_report
 from postmax.bench.sweep import sweep
-from postmax.bench.tabulate import tabulate
 from postmax.bench.terminal import print_table
 from postmax.bench.text import to_json, to_markdown
 from postmax.cli.options import JsonFlag, OutFolder
@@ -72,7 +71,9 @@ def reproduce(
     todo = _jobs(chosen, scale, seeds, rows, columns, settings)
     store, workers = out / "runs", workers or len(os.sched_getaffinity(0))
     if dry_run:
-        _tell_plan(plan(todo, store, workers=workers, retry_failed=retry_failed, measure=_measure), as_json)
+        _tell_plan(
+            plan(todo, store, workers=workers, retry_failed=retry_failed, measure=measure_epoch_seconds), as_json
+        )
         return
     expected = plan(todo, store, workers=workers).expected
     try:
@@ -139,12 +140,7 @@ def _jobs(
 def _show(chosen: Protocol, scale: str, todo: Sequence[Job], out: Path, as_json: bool, command: str) -> None:
     """The table in the terminal, as files, and as a page."""
     store, folder = out / "runs", out / f"{chosen.name}-{scale}"
-    headline = tabulate(chosen, scale, todo, store, "last")
-    tables = [headline]
-    if all(job.config.data.validation_share for job in todo):
-        tables.append(tabulate(chosen, scale, todo, store, "noisy-val"))
-    tables.append(tabulate(chosen, scale, todo, store, "oracle"))
-    folder.mkdir(parents=True, exist_ok=True)
+    tables = tabulate_all(chosen, scale, todo, store)
     page = write_report(collect(chosen, todo, store, tables, command=command), folder)
     plain: dict[str, Any] = {"command": command, "report": str(page), "tables": [to_json(table) for table in tables]}
     for name, text in (
@@ -156,7 +152,7 @@ def _show(chosen: Protocol, scale: str, todo: Sequence[Job], out: Path, as_json:
     if as_json:
         typer.echo(json.dumps(plain, ensure_ascii=False))
         return
-    print_table(headline)
+    print_table(tables[0])
     Console(highlight=False, soft_wrap=True).print(f"report: {page}")
 
 
@@ -174,10 +170,6 @@ def _command(
         if value is not None:
             words += [name, str(value)]
     return shlex.join([*words, *(settings or ())])
-
-
-def _measure(config: Any) -> float:
-    return measure_epoch_seconds(config)
 
 
 def _tell_plan(found: Plan, as_json: bool) -> None:

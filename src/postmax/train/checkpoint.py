@@ -140,3 +140,8 @@ def restore_optimiser(optimiser: Optimizer, tensors: dict[str, Tensor], values: 
         number, _, name = key.partition("/")
         state.setdefault(int(number), {})[name] = value
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+    for parameter, entries in optimiser.state.items():
+        for name, value in entries.items():
+            # A fused step goes through weights and state in the order of their memory, which must be the same.
+            if isinstance(value, Tensor) and value.shape == parameter.shape:
+                entries[name] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)

@@ -6,16 +6,15 @@ more than one. Every lane sees the rows, in the order, that its seed would see a
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, stack_module_state, vmap
 
 from postmax.data import Augmentation, Batches, Dataset, generator_for
 from postmax.errors import InputError
+from postmax.models import MLP
 
 
 class LaneBatch(NamedTuple):
@@ -101,34 +100,70 @@ class Lanes(nn.Module):
     def __init__(self, networks: Sequence[nn.Module]) -> None:
         super().__init__()
         self.count = len(networks)
-        if self.count == 1:
-            self.network = networks[0]
-            return
-        if any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in networks[0].modules()):
-            raise InputError("networks with batch normalisation cannot be trained side by side; give one seed a run.")
-        stacked, _ = stack_module_state(list(networks))
-        # A parameter's name may have no dot, so it is kept apart from the place it is for.
-        self.places = tuple(stacked)
-        self.stacked = nn.ParameterList(nn.Parameter(stacked[place].detach()) for place in self.places)
-        # The skeleton has no weights and is no submodule: it only says what to compute.
-        self._skeleton = (copy.deepcopy(networks[0]).to("meta"),)
-        self._call = vmap(self._one, randomness="different")
+        self.network = networks[0] if self.count == 1 else _SideBySide(networks)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """The logits of every lane."""
-        if self.count == 1:
-            logits: Tensor = self.network(inputs[0])
-            return logits[None]
-        self._skeleton[0].train(self.training)
-        result: Tensor = self._call(tuple(self.stacked), inputs)
-        return result
-
-    def _one(self, parameters: tuple[Tensor, ...], inputs: Tensor) -> Tensor:
-        logits: Tensor = functional_call(self._skeleton[0], dict(zip(self.places, parameters, strict=True)), (inputs,))
+        logits: Tensor = self.network(inputs[0])[None] if self.count == 1 else self.network(inputs)
         return logits
 
     def lane_state(self, lane: int) -> dict[str, Tensor]:
         """The weights of one lane, under the names its network has for them."""
-        if self.count == 1:
-            return dict(self.network.state_dict())
-        return {place: stack[lane].detach() for place, stack in zip(self.places, self.stacked, strict=True)}
+        return self.network.lane_state(lane) if isinstance(self.network, _SideBySide) else self.network.state_dict()
+
+
+class _SideBySide(nn.Module):
+    """Networks that are a chain of linear layers and elementwise functions, each layer of all of them in one call."""
+
+    def __init__(self, networks: Sequence[nn.Module]) -> None:
+        super().__init__()
+        chains = [_chain(network) for network in networks]
+        # A name with a dot cannot be a submodule's, so the names are kept beside the layers.
+        self.names = tuple(chains[0])
+        self.layers = nn.ModuleList(
+            _Linears([chain[name] for chain in chains]) if isinstance(layer, nn.Linear) else layer
+            for name, layer in chains[0].items()
+        )
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        rows = inputs.flatten(2)
+        for layer in self.layers:
+            rows = layer(rows)
+        return rows
+
+    def lane_state(self, lane: int) -> dict[str, Tensor]:
+        """The weights of one lane, under the names its network has for them."""
+        state = {}
+        for name, layer in zip(self.names, self.layers, strict=True):
+            if isinstance(layer, _Linears):
+                state[f"{name}.weight"] = layer.weight[lane].detach()
+                state[f"{name}.bias"] = layer.bias[lane, 0].detach()
+        return state
+
+
+class _Linears(nn.Module):
+    """A linear layer for each lane: (S, B, d) to (S, B, k)."""
+
+    def __init__(self, layers: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.stack([layer.get_parameter("weight").detach() for layer in layers]))
+        self.bias = nn.Parameter(torch.stack([layer.get_parameter("bias").detach()[None] for layer in layers]))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return torch.baddbmm(self.bias, rows, self.weight.mT)
+
+
+def _chain(network: nn.Module) -> dict[str, nn.Module]:
+    """The layers of a network in their order, by name.
+
+    Raises:
+        InputError: If it is no such chain; then one seed has to be trained at a time.
+    """
+    if not isinstance(network, (MLP, nn.Sequential)):
+        raise InputError(
+            "several seeds are trained side by side with the network mlp only; for others give one seed a run."
+        )
+    leaves = {name: module for name, module in network.named_modules() if not list(module.children()) and name}
+    if any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in leaves.values()):
+        raise InputError("networks with batch normalisation cannot be trained side by side; give one seed a run.")
+    return leaves

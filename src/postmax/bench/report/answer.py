@@ -43,6 +43,8 @@ def _against_paper(compared: _Named, digits: int) -> str:
 
 def _without_paper(filled: _Named, digits: int) -> str:
     name, cell = max(filled, key=lambda item: item[1].mean)
+    if len(filled) == 1:
+        return f"Test accuracy {cell.mean:.{digits}f} %"
     return f"The highest mean is {cell.mean:.{digits}f} %, in {name}; the paper has no figure to compare with"
 
 

@@ -24,11 +24,16 @@ def make_report(
     protocol: Protocol, scale: str, jobs: Sequence[Job], store: str | Path, folder: str | Path, *, command: str = ""
 ) -> Path:
     """Tabulate the runs under every selection rule they have recorded, and write the report; gives its path."""
+    tables = tabulate_all(protocol, scale, jobs, store)
+    return write_report(collect(protocol, jobs, store, tables, command=command), Path(folder).expanduser())
+
+
+def tabulate_all(protocol: Protocol, scale: str, jobs: Sequence[Job], store: str | Path) -> list[Table]:
+    """The table under every selection rule its runs have recorded, the headline first."""
     selections: list[Selection] = ["last", "oracle"]
     if all(job.config.data.validation_share for job in jobs):
         selections.insert(1, "noisy-val")
-    tables = [tabulate(protocol, scale, jobs, store, selection) for selection in selections]
-    return write_report(collect(protocol, jobs, store, tables, command=command), Path(folder).expanduser())
+    return [tabulate(protocol, scale, jobs, store, selection) for selection in selections]
 
 
 def collect(

@@ -22,7 +22,7 @@ def draw_curves(axes: Axes, bands: dict[str, Band], colours: dict[str, str]) -> 
         drawn.append(band)
         low = [mean - std for mean, std in zip(band.mean, band.std, strict=True)]
         high = [min(100.0, mean + std) for mean, std in zip(band.mean, band.std, strict=True)]
-        axes.fill_between(band.epochs, low, high, color=colours[label], alpha=0.15, linewidth=0)
+        axes.fill_between(band.epochs, low, high, color=colours[label], alpha=0.1, linewidth=0)
         axes.plot(band.epochs, band.mean, color=colours[label], linewidth=1.6, linestyle=dashes)
     _limits(axes, drawn)
     per_cent(axes.yaxis)

@@ -46,7 +46,7 @@ def write_report(content: ReportContent, folder: Path) -> Path:
     """
     if not content.tables:
         raise InputError("a report needs at least one table.")
-    jinja = need("jinja2", "plot")
+    jinja = need("jinja2", "report")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -51,7 +51,7 @@ def save_sheet(
         file.write(_svg(drawings, lines).encode())
     with atomic_write(path.with_suffix(".png")) as file:
         image = _pixels([_raster(figure) for figure in figures], lines)
-        need("matplotlib.image", "plot").imsave(file, image, format="png", metadata={"Software": None})
+        need("PIL.Image", "plot").fromarray(image).save(file, format="png")
 
 
 def _svg(drawings: Sequence[Drawing], lines: Sequence[Sequence[int]]) -> str:
@@ -84,7 +84,7 @@ def _pixels(images: Sequence[npt.NDArray[np.uint8]], lines: Sequence[Sequence[in
             height, width, _ = image.shape
             sheet[top : top + height, left : left + width] = image
             left += width
-    return sheet[:, :, :3]
+    return np.ascontiguousarray(sheet[:, :, :3])
 
 
 def _legend(legend: dict[str, str], points: float) -> Figure:
