@@ -115,7 +115,7 @@ def main() -> None:
     if "cnn8" in args.what:
         # The readers of the catalogue are left out: the loop gets its rows from here.
         images = random_images()
-        prepare._load = lambda _: (images, images)  # type: ignore[assignment]
+        prepare.load_rows = lambda _: (images, images)  # type: ignore[assignment]
         compare("8-layer CNN, 512 images", make_config(CNN8), 6)
 
 

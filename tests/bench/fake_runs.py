@@ -42,6 +42,8 @@ def execute(config: RunConfig, folder: Path, *, progress=None) -> dict:
     with run.lock():
         if run.state == "done":
             return run.result()
+        if (failure := run.failure()) is not None:
+            raise InputError(failure)
         if run.state != "started":
             run.write("config.yaml", config.to_yaml().encode())
         before = folder / "epoch.txt"

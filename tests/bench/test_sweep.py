@@ -109,8 +109,11 @@ def test_waits_for_a_run_in_other_hands_and_takes_over(tmp_path):
         if events.count(("busy", "job 0")) == 2:
             release.set()
 
-    report = run([held, free], tmp_path, watch=watch)
-    thread.join()
+    try:
+        report = run([held, free], tmp_path, watch=watch)
+    finally:
+        release.set()
+        thread.join()
     assert report.done == [free.run_id, held.run_id]
     assert events.index(("done", "job 1")) < events.index(("done", "job 0"))
     assert events.count(("busy", "job 0")) >= 2

@@ -18,6 +18,7 @@ from fake_runs import alive, drive, execute, job, log_of, pids_of
 from postmax.bench import pool
 from postmax.bench.events import SweepError
 from postmax.bench.sweep import sweep
+from postmax.bench.worker import GRACE_SECONDS, Task, serve
 from postmax.train.folder import RunFolder
 
 
@@ -100,6 +101,28 @@ def test_killed_at_random_moments_in_one_process(tmp_path):
 def test_killed_and_interrupted_with_workers(tmp_path):
     jobs = [job(number, seconds=0.15) for number in range(8)]
     stop_and_restart(tmp_path, jobs, workers=2, stops=[kill, press_ctrl_c], seconds=0.3)
+
+
+@pytest.mark.parametrize("end", ["lifeline", "signal"])
+def test_a_worker_ends_also_in_the_middle_of_a_long_epoch(tmp_path, end):
+    multiprocessing.set_forkserver_preload(["postmax.bench.sweep"])
+    context = multiprocessing.get_context("forkserver")
+    tasks, their_tasks = context.Pipe()
+    their_lifeline, lifeline = context.Pipe(duplex=False)
+    process = context.Process(target=serve, args=(their_tasks, their_lifeline, execute, 1))
+    process.start()
+    their_lifeline.close()
+    one = job(0, seconds=100)
+    tasks.send(Task(one.config, tmp_path / one.run_id))
+    wait_for((tmp_path / one.run_id / "config.yaml").exists)
+    if end == "lifeline":
+        lifeline.close()
+    else:
+        os.kill(process.pid, signal.SIGINT)
+    process.join(GRACE_SECONDS / 2)
+    assert process.exitcode == 0
+    with RunFolder(tmp_path / one.run_id).lock():
+        assert RunFolder(tmp_path / one.run_id).state == "started"
 
 
 @pytest.mark.slow

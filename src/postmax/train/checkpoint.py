@@ -110,6 +110,7 @@ def _keep(current: Path, previous: Path) -> None:
     except OSError:  # a file system without second names
         shutil.copyfile(current, aside)
     aside.replace(previous)
+    aside.unlink(missing_ok=True)  # where both were names of one file already, renaming did nothing
 
 
 def _digest(tensors: dict[str, Tensor], values: str) -> str:

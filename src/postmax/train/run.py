@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -68,7 +69,7 @@ def execute(
     config = resolve(config)
     if run.state == "done" and not restart:
         return run.result()
-    with run.lock(), torch.random.fork_rng():
+    with run.lock(), torch.random.fork_rng(), _own_threads():
         if run.state == "done" and not restart:  # while we waited
             return run.result()
         built = build(config)  # first of all: what cannot be built leaves no trace
@@ -80,6 +81,16 @@ def execute(
         except Diverged as error:
             run.write_json("failure.json", {"error": str(error)})
             raise
+
+
+@contextmanager
+def _own_threads() -> Iterator[None]:
+    """Whatever number of threads a run sets, the caller's comes back."""
+    threads = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _claim(run: RunFolder, config: RunConfig, restart: bool) -> None:
