@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import tempfile
 import zipfile
 import zlib
@@ -19,11 +20,15 @@ from postmax.errors import DataError
 
 
 @contextmanager
-def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
+def atomic_write(path: str | Path, *, previous: Path | None = None) -> Iterator[IO[bytes]]:
     """A binary file that appears under `path` whole or not at all.
 
     The bytes go to a temporary file in the same folder, reach the disk, and only then take the name. Whatever was at
     `path` before stays until that moment, also when the process is killed.
+
+    Args:
+        path: The file to write.
+        previous: A name under which what was at `path` is kept.
 
     Raises:
         DataError: If the folder does not exist or cannot be written, or the disk is full.
@@ -41,6 +46,8 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).chmod(_mode_for(path))
+        if previous is not None and path.exists():  # only now that the new one is on the disk may the oldest go
+            second_name(path, previous)
         Path(temporary).replace(path)
         _sync_folder(path.parent)
     except BaseException as error:
@@ -49,6 +56,18 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
         if isinstance(error, OSError):
             raise DataError(f"{path} could not be written: {error.strerror or error}.") from error
         raise
+
+
+def second_name(file: Path, name: Path) -> None:
+    """Another name for a file in its folder; what had that name before is replaced in a single step."""
+    aside = name.with_name(f".{name.name}.{os.getpid()}")
+    aside.unlink(missing_ok=True)
+    try:
+        os.link(file, aside)
+    except OSError:  # a file system without second names
+        shutil.copyfile(file, aside)
+    aside.replace(name)
+    aside.unlink(missing_ok=True)  # where both were names of one file already, renaming did nothing
 
 
 def _sync_folder(folder: Path) -> None:

@@ -12,11 +12,20 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from postmax.bench.jobs import Job, Use
 from postmax.bench.sweep import sweep
 from postmax.errors import DataError, InputError
+from postmax.train.checkpoint import DamagedRun
 from postmax.train.config import RunConfig, make_config
 from postmax.train.folder import RunFolder
+
+MEMORY_ERRORS = {
+    "python": MemoryError(),
+    "gpu": torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB."),
+    "cpu": RuntimeError("[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory"),
+}
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,10 @@ def misbehave(options: dict, run: RunFolder) -> None:
     if options.get("diverges"):
         run.write_json("failure.json", {"error": "the loss is not finite"})
         raise InputError("the loss is not finite")
+    if options.get("damaged"):
+        raise DamagedRun(f"{run.path}: the checkpoint is damaged.")
+    if memory := options.get("memory"):
+        raise MEMORY_ERRORS[memory]
     if options.get("breaks"):
         raise DataError("the disk is full.")
     if options.get("bug"):
@@ -97,7 +110,8 @@ def fake_result(config: RunConfig, accuracy=lambda seed: 0.9, readings=("model",
         for seed in config.seeds
     ]
     result = {"format": 1, "run_id": config.run_id, "classes": ["a", "b"], "epochs": config.epochs, "seeds": seeds}
-    return {**result, "seconds": seconds, "selection": "last", "environment": {}}
+    rows = {"train_rows": 400, "test_rows": 100}
+    return {**result, **rows, "seconds": seconds, "selection": "last", "environment": {}}
 
 
 def finish(config: RunConfig, store: Path, **options) -> None:

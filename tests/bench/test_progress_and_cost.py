@@ -118,3 +118,27 @@ def test_plan_counts_epochs_of_runs_to_resume(tmp_path):
         folder.write("config.yaml", begun.config.to_yaml().encode())
         folder.write("metrics.jsonl", b'{"epoch": 1, "seed": 1}\n{"epoch": 2, "seed": 1}\n{"epo')
     assert plan([done, begun], tmp_path).expected == {begun.run_id: pytest.approx(10.0)}
+
+
+def test_plan_survives_damaged_folders(tmp_path):
+    fine, damaged, begun = job(0), job(0, seeds=(1,)), job(0, seeds=(2,))
+    for one in (fine, damaged):
+        finish(one.config, tmp_path, seconds=30.0)
+    (tmp_path / damaged.run_id / "result.json").write_text("{")
+    folder = RunFolder(tmp_path / begun.run_id)
+    with folder.lock():
+        folder.write("config.yaml", begun.config.to_yaml().encode())
+        folder.write("metrics.jsonl", b"\xff\n")
+    found = plan([fine, damaged, begun], tmp_path)
+    assert (found.done, found.new, found.resumed) == ((fine,), (damaged,), (begun,))
+    assert found.expected == {damaged.run_id: 30.0, begun.run_id: 30.0}
+
+
+def test_damage_is_told_at_once(tmp_path):
+    file, said = io.StringIO(), []
+    with show_progress([job(0)], console=Console(file=file, force_terminal=True, width=100)) as watch:
+        watch(Event("damaged", job(0), reason="[/b] is damaged"))
+    assert "job 0: [/b] is damaged" in file.getvalue()
+    with show_progress([job(0)], console=Console(file=file), say=said.append) as watch:
+        watch(Event("damaged", job(0), reason="it is damaged"))
+    assert said == ["job 0: it is damaged"]

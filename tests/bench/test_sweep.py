@@ -8,7 +8,7 @@ import time
 
 import pytest
 import torch
-from fake_runs import drive, execute, finish, job, log_of
+from fake_runs import MEMORY_ERRORS, drive, execute, finish, job, log_of
 
 from postmax.bench.events import SweepError
 from postmax.bench.sweep import sweep
@@ -72,6 +72,41 @@ def test_other_errors_stop_it_with_the_folder_in_the_message(tmp_path, behaviour
     assert RunFolder(tmp_path / bad.run_id).state == "started"
     assert RunFolder(tmp_path / last.run_id).state == "new"
     assert any("misbehave" in note for note in getattr(caught.value, "__notes__", [])) == (behaviour == "bug")
+
+
+@pytest.mark.parametrize("where", ["checkpoint", "result", "metrics"])
+def test_a_damaged_folder_costs_only_its_own_run(tmp_path, where):
+    first, bad, last = job(0), job(1, damaged=where == "checkpoint"), job(2)
+    if where != "checkpoint":
+        finish(bad.config, tmp_path)
+        name = {"result": "result.json", "metrics": "metrics.jsonl"}[where]
+        (tmp_path / bad.run_id / name).write_bytes(b"\xff{\n")
+    seen = []
+    with pytest.raises(SweepError, match=r"1 of the runs is damaged") as caught:
+        run([first, bad, last], tmp_path, watch=lambda event: seen.append((event.kind, event.job.label)))
+    assert f"postmax resume {tmp_path / bad.run_id} --restart" in str(caught.value)
+    assert caught.value.report.done == [first.run_id, last.run_id]
+    assert list(caught.value.report.damaged) == [bad.run_id]
+    assert ("damaged", "job 1") in seen
+
+
+def test_a_finished_run_without_its_result_is_damaged(tmp_path):
+    finish(job(0).config, tmp_path)
+    (tmp_path / job(0).run_id / "result.json").unlink()
+    with pytest.raises(SweepError, match="damaged"):
+        run([job(0)], tmp_path)
+
+
+@pytest.mark.parametrize("memory", MEMORY_ERRORS)
+def test_a_run_too_large_for_the_memory_costs_only_itself(tmp_path, memory):
+    large, small = job(0, memory=memory), job(1)
+    with pytest.raises(
+        SweepError, match=r"1 of the runs broke off .*\n.*the memory is full .*\n.*fewer workers"
+    ) as caught:
+        run([large, small], tmp_path)
+    assert str(tmp_path / large.run_id) in str(caught.value)
+    assert caught.value.report.done == [small.run_id]
+    assert list(caught.value.report.died) == [large.run_id]
 
 
 def test_ctrl_c_leaves_the_folder_resumable(tmp_path):

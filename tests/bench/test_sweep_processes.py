@@ -162,6 +162,17 @@ def test_an_error_stops_all_workers(tmp_path):
 
 
 @pytest.mark.usefixtures("quick_workers")
+def test_damage_and_full_memory_in_a_worker_cost_only_their_jobs(tmp_path):
+    damaged, large, fine = job(0, damaged=True), job(1, memory="gpu"), [job(2), job(3)]
+    with pytest.raises(SweepError, match="broke off") as caught:
+        sweep([damaged, large, *fine], tmp_path, workers=2, execute=execute)
+    report = caught.value.report
+    assert (list(report.damaged), list(report.died)) == ([damaged.run_id], [large.run_id])
+    assert set(report.done) == {one.run_id for one in fine}
+    assert "--restart" in str(caught.value)
+
+
+@pytest.mark.usefixtures("quick_workers")
 def test_a_worker_that_cannot_start_ends_the_sweep(tmp_path, monkeypatch):
     ghost = types.ModuleType("ghost")
     exec("def execute(*args, **options): ...", ghost.__dict__)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import random
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from fake_runs import finish
@@ -12,12 +14,15 @@ from rich.console import Console
 from test_protocol import table as protocol
 
 from postmax.bench.jobs import jobs
+from postmax.bench.protocol import load
+from postmax.bench.report.grids import table_view
 from postmax.bench.statistics import holm, paired_test
 from postmax.bench.table import Cell, Panel, Table
-from postmax.bench.tabulate import tabulate
+from postmax.bench.tabulate import _overlap, tabulate
 from postmax.bench.terminal import print_table
-from postmax.bench.text import to_json, to_markdown
+from postmax.bench.text import caption, to_json, to_markdown
 from postmax.errors import DataError, InputError
+from postmax.train.config import DataConfig
 from postmax.train.folder import RunFolder
 
 READINGS = ("model", "uncorrected")
@@ -102,11 +107,66 @@ def test_failed_and_missing_runs_leave_a_partial_table(tmp_path):
         folder.write_json("failure.json", {"error": "diverged"})
     found = tabulate(protocol(), "small", todo, tmp_path)
     partial = found.panels[0].cells["KL", "forward"]
-    assert (partial.n, partial.failed, partial.missing, partial.best) == (2, 1, 0, False)
+    assert (partial.n, partial.failed, partial.missing, partial.best) == (2, 2, 0, False)  # a stack of two
     empty = found.panels[0].cells["SL", "forward"]
     assert (empty.n, empty.failed, empty.missing, empty.best) == (0, 0, 4, False)
-    assert "90.00 ± 0.00 (1 failed)" in to_markdown(protocol_without_figures(found))
+    assert "90.00 ± 0.00 (2 seeds failed)" in to_markdown(protocol_without_figures(found))
     json.dumps(to_json(found), allow_nan=False)
+
+
+def finish_all(todo, store, cell, accuracy):
+    """Finish all runs at 90 %, but the given one with `accuracy`; gives its jobs, the first of which is not run."""
+    own = [job for job in todo if any((use.panel, use.row, use.column) == cell for use in job.uses)]
+    for job in todo:
+        if job is not own[0]:
+            share = accuracy if job in own else 0.9
+            finish(job.config, store, readings=READINGS, accuracy=lambda seed, share=share: share + seed / 1000)
+    return own
+
+
+@pytest.mark.parametrize("state", ["failed", "missing"])
+def test_a_cell_without_all_of_its_seeds_competes_with_nobody(tmp_path, state):
+    todo = jobs(protocol(), "small")
+    gap = finish_all(todo, tmp_path, ("Low", "KL", "forward"), accuracy=0.97)[0]
+    if state == "failed":
+        RunFolder(tmp_path / gap.run_id).path.mkdir()
+        RunFolder(tmp_path / gap.run_id).write_json("failure.json", {"error": "diverged"})
+    found = tabulate(protocol(), "small", todo, tmp_path)
+    partial, other = (found.panels[0].cells[row, "forward"] for row in ("KL", "SL"))
+    assert partial.mean > other.mean
+    assert getattr(partial, state) == 2  # seeds, not runs
+    for cell in (partial, other):  # alone, the other one is not the best of anything
+        assert (cell.best, cell.p_value) == (False, None)
+    assert "Cells with failed or missing seeds do not compete." in to_markdown(found)
+    assert all("do not compete" not in part for part in to_markdown(found).split("## ")[2:])
+
+
+@pytest.mark.parametrize(("split", "overlap"), [("random", 0.25), ("official", 0.0)])
+def test_overlapping_splits_are_tested_as_such(tmp_path, split, overlap):
+    made = protocol(run={"data": {"name": "digits", "split": split}, "loss": {"name": "fpml", "floor": 0.1}})
+    todo = jobs(made, "small")
+    rng = random.Random(0)
+    for job in todo:
+        values = {seed: 0.8 + rng.randrange(100) / 1000 for seed in job.config.seeds}
+        finish(job.config, tmp_path, accuracy=values.get, readings=READINGS)
+    found = tabulate(made, "small", todo, tmp_path)
+    for panel in found.panels:
+        cells = [panel.cells[row, "forward"] for row in ("KL", "SL")]
+        best, other = sorted(cells, key=lambda cell: -cell.mean)
+        assert best.overlap == overlap
+        values = (dict(zip(cell.seeds, cell.values, strict=True)) for cell in (best, other))
+        assert other.p_value == pytest.approx(paired_test(*values, overlap=overlap).p_value)
+        test = (
+            "paired t-test corrected for overlapping splits (Nadeau–Bengio), Holm" if overlap else "paired t-test, Holm"
+        )
+        assert f"({test})" in caption(found, panel)
+        assert f"({test}, p ≥ 0.05)" in table_view(found).caption
+
+
+def test_a_test_set_of_its_own_does_not_overlap():
+    result = {"test_rows": 1, "train_rows": 4}
+    assert _overlap(DataConfig(path="a.csv", split="random"), result) == 0.25
+    assert _overlap(DataConfig(path="a.csv", split="random", test_path="b.csv"), result) == 0.0
 
 
 def protocol_without_figures(found: Table) -> Table:
@@ -157,11 +217,12 @@ def test_markdown():
         "|  | none | forward |",
         "| --- | ---: | ---: |",
         r"| KL | 91.0 ± 1.4\*<br>paper 92.1 (−1.1) | **95.5 ± 0.7**<br>paper 95.4 (+0.1) |",
-        r"| a \| b | 2 failed |  |",
+        r"| a \| b | 2 seeds failed |  |",
         "",
         (
-            "Test accuracy in per cent, mean ± std of n = 2 seeds, at the epoch that is best on test (oracle). "
-            "Bold: the highest mean of its row. *: below it with p < 0.05 (paired t-test, Holm)."
+            "Test accuracy in per cent, mean ± std of n = 2 seeds (oracle, best epoch on the test set: nobody can "
+            "choose it without the truth). Bold: the highest mean of its row. *: below it with p < 0.05 (paired "
+            "t-test, Holm)."
         ),
     ]
 
@@ -174,12 +235,38 @@ def test_json_holds_everything_and_no_nan():
     assert (third["row"], third["mean"], third["std"], third["failed"]) == ("a | b", None, None, 2)
 
 
+@pytest.mark.parametrize("width", [120, 40])
+def test_no_difference_to_figures_that_mean_something_else(width):
+    apart = replace(small_table(), comparable=False)
+    file = io.StringIO()
+    print_table(apart, Console(file=file, width=width))
+    for text in (file.getvalue(), to_markdown(apart)):
+        assert "92.1" in text
+        assert "−1.1" not in text
+        assert "+0.1" not in text
+        assert "Fewer images." in text
+    found = to_json(apart)
+    assert found["comparable"] is False
+    assert [cell["difference"] for cell in found["panels"][0]["cells"]] == [None] * 3
+    assert tabulate(load("cifar10-correction"), "cpu", [], Path()).comparable is False
+    assert tabulate(load("cifar10-correction"), "paper", [], Path()).comparable is True
+
+
 @pytest.mark.parametrize("width", [120, 80, 40])
 def test_the_terminal_shows_every_figure_whatever_its_width(width):
     file = io.StringIO()
     print_table(small_table(), Console(file=file, width=width))
     text = file.getvalue()
-    for part in ("91.0 ± 1.4*", "95.5 ± 0.7", "92.1", "−1.1", "+0.1", "2 failed", "[e0, e1] = [0.1, 0.3]", "none"):
+    for part in (
+        "91.0 ± 1.4*",
+        "95.5 ± 0.7",
+        "92.1",
+        "−1.1",
+        "+0.1",
+        "2 seeds failed",
+        "[e0, e1] = [0.1, 0.3]",
+        "none",
+    ):
         assert part in text
     assert "…" not in text
     assert max(map(len, text.splitlines())) <= width

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -16,6 +17,7 @@ import yaml
 from sklearn.datasets import load_digits
 
 from postmax.bench import protocol
+from postmax.bench.rules import RULES
 from postmax.cli import main
 from postmax.cli.doctor import _PACKAGES
 from postmax.train import RunFolder
@@ -62,6 +64,22 @@ def test_train_reports_every_seed_with_mean_and_deviation(capsys, tmp_path):
     assert code == 0
     assert "(n = 3)" in out
     assert "±" in out
+    assert re.search(r"^test accuracy \(last epoch\): \d+\.\d ± \d+\.\d % \(n = 3\)$", out, re.MULTILINE)
+
+
+def test_folders_may_have_any_name_and_the_rule_is_said(capsys, tmp_path):
+    out_folder = tmp_path / "o[/b] :smile: [red]"
+    code, out, err = run(capsys, "train", "breast-cancer", *QUICK, "selection=oracle", "--out", out_folder)
+    assert code == 0, err
+    assert f"run: {out_folder}/runs/" in out
+    assert f"report: {out_folder}/runs/" in out
+    assert f"test accuracy ({RULES['oracle']}): " in out
+    page = next(out_folder.glob("runs/*/report.html")).read_text("utf-8")
+    assert page.index("<h3>Oracle, ") < page.index("<h3>Selection: last epoch")
+    arguments = ("--rows", "kl", "--columns", "forward", "--seeds", 1, "epochs=1", "-w", 1)
+    code, out, err = run(capsys, "reproduce", "breast-cancer", *arguments, "--out", out_folder)
+    assert code == 0, err
+    assert f"report: {out_folder}/breast-cancer-cpu-" in out
 
 
 @pytest.mark.parametrize("zipped", [False, True])
@@ -210,6 +228,48 @@ def test_interrupt_says_how_to_go_on(tmp_path):
     assert RunFolder(folder).state == "started"
 
 
+def test_an_interrupt_before_training_promises_nothing(capsys, tmp_path, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("postmax.train.run.build", interrupted)  # where the data are read
+    code, _, err = run(capsys, "train", "digits", *QUICK, "-o", tmp_path)
+    assert code == 130
+    assert err == "postmax: stopped before training began.\n"
+    assert not list(tmp_path.glob("runs/*"))
+
+
+def test_a_changed_table_does_not_replace_the_plain_one(capsys, tmp_path):
+    content = yaml.safe_load((protocol._FOLDER / "breast-cancer.yaml").read_text(encoding="utf-8"))
+    content["scales"] = {"cpu": {"seeds": 1, "note": "One seed.", "set": {"epochs": 2}}}
+    content["columns"], content["rows"], content["figures"] = content["columns"][-1:], content["rows"][:1], {}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    command = ("reproduce", tmp_path / "mine.yaml", "-w", 1, "--out", tmp_path)
+    code, _, err = run(capsys, *command)
+    assert code == 0, err
+    plain = tmp_path / "mine-cpu"
+    before = {file.name: file.read_bytes() for file in plain.iterdir()}
+    code, out, err = run(capsys, *command, "epochs=1")
+    assert code == 0, err
+    assert before == {file.name: file.read_bytes() for file in plain.iterdir()}
+    assert b"Settings changed" not in before["report.html"]
+    changed = tmp_path / "mine-cpu-epochs-1"
+    for text in (out, *((changed / name).read_text("utf-8") for name in ("report.html", "table.md", "table.json"))):
+        assert "One seed. Settings changed: epochs=1." in text
+
+
+def test_runs_on_a_gpu_go_one_by_one_unless_told_otherwise(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("postmax.bench.cores.cores", lambda: 3)
+    monkeypatch.setattr("postmax.cli.reproduce.measure_epoch_seconds", lambda config: 1.0)
+    command = ("reproduce", "breast-cancer", "--rows", "kl", "--dry-run", "--json", "-o", tmp_path)
+    for options, workers in (((), 3), (("accelerator=cuda",), 1), (("accelerator=cuda", "--workers", 2), 2)):
+        assert json.loads(run(capsys, *command, *options)[1])["workers"] == workers
+
+
+def test_seeds_say_how_runs_are_cut(capsys):
+    assert "side by side, cut from seed 0 on" in " ".join(run(capsys, "reproduce", "--help")[1].split())
+
+
 def test_reproduce_ends_with_the_table_files_and_a_page(capsys, tmp_path):
     arguments = ("breast-cancer", "--seeds", 2, "--rows", "kl", "epochs=2", "--out", tmp_path, "--workers", 1)
     plan = json.loads(run(capsys, "reproduce", *arguments, "--dry-run", "--json")[1])
@@ -219,7 +279,7 @@ def test_reproduce_ends_with_the_table_files_and_a_page(capsys, tmp_path):
     assert code == 0, err
     for part in ("[e0, e1] = [0.1, 0.3]", "no correction", "92.1", "98.2", "report:", "report.html"):
         assert part in out
-    folder = tmp_path / "breast-cancer-cpu"
+    folder = tmp_path / "breast-cancer-cpu-seeds-2-rows-kl-epochs-2"
     for name in ("report.html", "table.md", "table.json"):
         assert (folder / name).stat().st_size
     plan = json.loads(run(capsys, "reproduce", *arguments, "--dry-run", "--json")[1])
@@ -255,6 +315,13 @@ def test_doctor_finds_this_environment_healthy(capsys, tmp_path, monkeypatch):
     assert "equals cross-entropy" in out
     findings = json.loads(run(capsys, "doctor", "--json")[1])
     assert {finding["what"] for finding in findings} >= {"torch", "numbers", "this folder", "data sets"}
+
+
+def test_doctor_where_a_process_has_no_affinity(capsys, monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    _, out, _ = run(capsys, "doctor")
+    assert "64 cores" in out
 
 
 def test_doctor_names_what_is_missing(capsys, monkeypatch):

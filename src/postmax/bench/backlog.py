@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 
+from postmax.bench.damage import damage
 from postmax.bench.events import Event, Outcome, SweepError, SweepReport, Watcher
 from postmax.bench.jobs import Job
 from postmax.bench.worker import Task
@@ -47,7 +49,9 @@ class Backlog:
         while (job := self._pop()) is not None:
             folder = RunFolder(self._store / job.run_id)
             state = folder.state
-            if state == "done":
+            if (reason := damage(folder)) is not None:
+                self.settle(job, Outcome("damaged", reason))
+            elif state == "done":
                 self.report.skipped.append(job.run_id)
                 self.tell(Event("skipped", job))
             elif state == "failed" and job.run_id not in self._retry:
@@ -74,6 +78,8 @@ class Backlog:
             self.report.failed[job.run_id] = reason
         elif outcome.ending == "died":
             self.report.died[job.run_id] = reason
+        elif outcome.ending == "damaged":
+            self.report.damaged[job.run_id] = reason
         elif outcome.ending == "busy":
             self._aside.append((time.monotonic() + self._patience, job))
         self.tell(Event(outcome.ending, job, reason=reason))
@@ -96,16 +102,21 @@ class Backlog:
         """The report, when nothing is left.
 
         Raises:
-            SweepError: If the process of a job died.
+            SweepError: If the process of a job died, or its folder is damaged.
         """
-        died = self.report.died
-        if died:
-            runs = "\n".join(f"  {self._store / run_id}: {reason}" for run_id, reason in died.items())
-            raise SweepError(
-                f"{len(died)} of the runs broke off (the others are finished):\n{runs}\nThe same command resumes them; "
-                "with fewer workers they have more memory.",
-                self.report,
-            )
+        parts = []
+        if died := self.report.died:
+            parts.append(f"{len(died)} of the runs broke off (the others are finished):")
+            parts += [f"  {self._store / run_id}: {reason}" for run_id, reason in died.items()]
+            parts.append("The same command resumes them; with fewer workers they have more memory.")
+        if damaged := self.report.damaged:
+            parts.append(f"{len(damaged)} of the runs {'is' if len(damaged) == 1 else 'are'} damaged:")
+            for run_id, reason in damaged.items():
+                folder = self._store / run_id
+                parts.append(f"  {folder}: {reason}")
+                parts.append(f"    To begin it again: postmax resume {shlex.quote(str(folder))} --restart")
+        if parts:
+            raise SweepError("\n".join(parts), self.report)
         return self.report
 
     def _pop(self) -> Job | None:

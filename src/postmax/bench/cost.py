@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from postmax.bench.damage import damage
 from postmax.bench.jobs import Job
 from postmax.train.config import RunConfig
 from postmax.train.folder import RunFolder
@@ -67,13 +68,13 @@ def plan(
         retry_failed: Count failed jobs as new ones.
         measure: Tells the seconds of an epoch by running a part of one; asked once for each kind of work.
 
-    Raises:
-        DataError: If a finished run is damaged.
+    A damaged run counts as a new one: it has to begin again.
     """
     store = Path(store).expanduser()
     states: dict[str, list[Job]] = {"done": [], "started": [], "new": [], "failed": []}
     for job in {job.run_id: job for job in jobs}.values():
-        states[RunFolder(store / job.run_id).state].append(job)
+        folder = RunFolder(store / job.run_id)
+        states["new" if damage(folder) is not None else folder.state].append(job)
     if retry_failed:
         states["new"] += states["failed"]
         states["failed"] = []
@@ -130,5 +131,9 @@ def _similar(config: RunConfig) -> str:
 
 def _share_left(job: Job, store: Path) -> float:
     """From the epochs that were recorded; a little is lost, because a run goes on from its last checkpoint."""
-    records = RunFolder(store / job.run_id).metrics()
-    return 1 - max((record["epoch"] for record in records), default=0) / job.config.epochs
+    try:
+        records = RunFolder(store / job.run_id).metrics()
+        return 1 - max((record["epoch"] for record in records), default=0) / job.config.epochs
+    except (ValueError, KeyError, TypeError):
+        # Damaged: whatever becomes of the run, it is not shorter for that.
+        return 1.0

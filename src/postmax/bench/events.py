@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from postmax.bench.jobs import Job
 from postmax.errors import InputError
 
-Ending = Literal["done", "failed", "busy", "died", "error"]
+Ending = Literal["done", "failed", "busy", "died", "damaged", "error"]
 
 
 class Step(Protocol):
@@ -33,7 +33,8 @@ class Outcome:
 
     Attributes:
         ending: "done"; "failed", the run itself recorded why; "busy", another process has it; "died", its process
-            ended; "error", something is wrong that the next job would meet too.
+            ended or its memory was full; "damaged", its folder cannot be read; "error", something is wrong that the
+            next job would meet too.
         reason: In words, unless it is done.
         trace: Where an error came from, if that was another process.
     """
@@ -72,13 +73,15 @@ class SweepReport:
         skipped: Done before, or by another sweep in the meantime.
         done: Done by this sweep.
         failed: Diverged, with the reason: their tables have a hole, and running them again would give the same.
-        died: Their process ended, with the reason; they can be resumed.
+        died: Their process ended or their memory was full, with the reason; they can be resumed.
+        damaged: Their folder cannot be read, with the reason; they have to begin again.
     """
 
     skipped: list[str] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     died: dict[str, str] = field(default_factory=dict)
+    damaged: dict[str, str] = field(default_factory=dict)
 
 
 class SweepError(InputError):

@@ -60,7 +60,8 @@ def jobs(
     Args:
         protocol: The table.
         scale: One of its scales.
-        seeds: How many, or which, instead of those of the scale.
+        seeds: How many, or which, instead of those of the scale. Each run trains as many side by side as the scale's
+            `stack` says, cut from seed 0 on: with a stack of 10, five seeds are another run than ten, not its half.
         rows: Names of rows, without regard to case; "all" for the optional ones too.
         columns: The same of columns.
         overrides: `key=value` texts, put in last.

@@ -58,7 +58,7 @@ class _NowAndThen:
         if self._say is None:
             return
         now = time.monotonic()
-        if event.kind in ("failed", "died"):
+        if event.kind in ("failed", "died", "damaged"):
             self._say(f"{event.job.label}: {event.reason}")
         if now >= self._next:
             self._next = now + self._every
@@ -99,7 +99,7 @@ class _Lines:
             self._live.update(self._lines[run_id], completed=event.step.epoch, text=step_text(event.step))
         elif run_id in self._lines:
             self._live.remove_task(self._lines.pop(run_id))
-        if event.kind in ("failed", "died"):
+        if event.kind in ("failed", "died", "damaged"):
             self._live.console.print(Text(f"{event.job.label}: {event.reason}", style="red"))
         self._live.update(self._whole, completed=self._forecast.settled, text=summary(self._forecast))
 

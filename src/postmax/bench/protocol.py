@@ -61,12 +61,14 @@ class Scale(_Section):
         stack: How many seeds one run trains side by side.
         set: Dotted keys of the configuration, with the values they take at this scale.
         note: What a reader of the results should know about it.
+        comparable: Whether the paper's figures are for the same network and data: if not, no difference is shown.
     """
 
     seeds: Annotated[int, Field(ge=1)] | tuple[int, ...]
     stack: int = Field(1, ge=1)
     set: dict[str, Any] = {}
     note: str = ""
+    comparable: bool = True
 
 
 class Protocol(_Section):

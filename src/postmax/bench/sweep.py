@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
 from postmax.bench.backlog import Backlog
+from postmax.bench.cores import cores
 from postmax.bench.events import Event, Outcome, Step, SweepError, SweepReport, Watcher
 from postmax.bench.jobs import Job
 from postmax.bench.pool import Pool, StartError
@@ -43,7 +43,8 @@ def sweep(
 
     Raises:
         SweepError: If something is wrong that every job would meet, or, once all others are finished, if the process
-            of a job died. It names the folders; its `report` says what became of the jobs.
+            of a job died, its memory was full or its folder is damaged. It names the folders; its `report` says what
+            became of the jobs.
         KeyboardInterrupt: After Ctrl-C, when all workers have ended.
     """
     store = Path(store).expanduser()
@@ -53,7 +54,7 @@ def sweep(
         raise DataError(f"{store} cannot be the folder of the runs: {error.strerror or error}.") from error
     backlog = Backlog(jobs, store, retry_failed=retry_failed, patience=patience, watch=watch)
     if workers > 1:
-        _run_in_processes(backlog, workers, threads or max(1, _cores() // workers), execute)
+        _run_in_processes(backlog, workers, threads or max(1, cores() // workers), execute)
     else:
         _run_here(backlog, execute)
     return backlog.finish()
@@ -86,10 +87,3 @@ def _run_in_processes(backlog: Backlog, workers: int, threads: int, execute: Exe
                         backlog.tell(Event("step", job, message))
             except StartError as error:
                 raise SweepError(str(error), backlog.report) from None
-
-
-def _cores() -> int:
-    """Those this process may use, which in a container can be fewer than there are."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -12,7 +12,7 @@ class Cell:
 
     Attributes:
         values: Test accuracy in per cent, one for each seed.
-        failed: Runs that diverged or broke off, which no mean can hide.
+        failed: Seeds whose run diverged, which no mean can hide.
         paper: What the paper reports, if it does.
         best: Whether the mean is the highest of those it is compared with.
         p_value: Of a paired test against the best one, corrected for the number of comparisons (Holm); None for the
@@ -20,6 +20,7 @@ class Cell:
         run_ids: The runs the values come from.
         seeds: The seeds of the values, in the same order.
         missing: Seeds that are still to be run.
+        overlap: Test rows by training rows where each seed has its own random split of the same rows, else 0.
     """
 
     values: tuple[float, ...] = ()
@@ -30,6 +31,7 @@ class Cell:
     run_ids: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
     missing: int = 0
+    overlap: float = 0.0
 
     @property
     def n(self) -> int:
@@ -47,9 +49,9 @@ class Cell:
         return statistics.stdev(self.values) if self.n > 1 else float("nan")
 
     @property
-    def difference(self) -> float | None:
-        """Ours minus the paper's."""
-        return None if self.paper is None or not self.values else self.mean - self.paper
+    def complete(self) -> bool:
+        """Whether every seed has a value: a mean of those that were lucky is compared with nothing."""
+        return bool(self.values) and not self.failed and not self.missing
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Table:
         compare: Whether the best is sought along "rows" (within each column) or "columns" (within each row).
         panels: One or more.
         note: What a reader should know about the scale.
+        comparable: Whether the paper's figures are for the same network and data, so that a difference means something.
     """
 
     name: str
@@ -83,3 +86,15 @@ class Table:
     compare: str
     panels: tuple[Panel, ...]
     note: str = ""
+    comparable: bool = True
+
+    @property
+    def along(self) -> str:
+        """What the best is the best of: its "row" or its "column"."""
+        return "row" if self.compare == "columns" else "column"
+
+    def difference(self, cell: Cell) -> float | None:
+        """Ours minus the paper's, where that means something."""
+        if cell.paper is None or not cell.values or not self.comparable:
+            return None
+        return cell.mean - cell.paper

@@ -13,7 +13,7 @@ from postmax.bench.statistics import holm, paired_test
 from postmax.bench.table import Cell, Panel, Table
 from postmax.errors import DataError, InputError
 from postmax.registry import unknown_name
-from postmax.train.config import Selection
+from postmax.train.config import DataConfig, Selection
 from postmax.train.folder import RunFolder
 from postmax.train.result import Evaluation, RunResult
 
@@ -38,6 +38,7 @@ def tabulate(
     """
     if selection not in get_args(Selection):
         raise unknown_name("selection", selection, get_args(Selection))
+    size = protocol.scale(scale)
     cells = _collect(jobs, Path(store).expanduser(), selection)
     panels = tuple(_panel(protocol, part.name, cells) for part in protocol.panels)
     return Table(
@@ -47,7 +48,8 @@ def tabulate(
         selection=selection,
         compare=protocol.compare,
         panels=tuple(panel for panel in panels if panel.cells),
-        note=protocol.scale(scale).note,
+        note=size.note,
+        comparable=size.comparable,
     )
 
 
@@ -61,22 +63,30 @@ def _collect(jobs: Iterable[Job], store: Path, selection: str) -> dict[tuple[str
         for use in job.uses:
             cell = cells.get((use.panel, use.row, use.column), Cell())
             if result is not None:
-                cell = _extended(cell, job, _values(result, use, selection, folder.path))
+                cell = _extended(cell, job, result, _values(result, use, selection, folder.path))
             elif state == "failed":
-                cell = replace(cell, failed=cell.failed + 1)
+                cell = replace(cell, failed=cell.failed + len(job.config.seeds))
             else:
                 cell = replace(cell, missing=cell.missing + len(job.config.seeds))
             cells[use.panel, use.row, use.column] = cell
     return cells
 
 
-def _extended(cell: Cell, job: Job, values: Sequence[tuple[int, float]]) -> Cell:
+def _extended(cell: Cell, job: Job, result: RunResult, values: Sequence[tuple[int, float]]) -> Cell:
     return replace(
         cell,
         values=(*cell.values, *(value for _, value in values)),
         seeds=(*cell.seeds, *(seed for seed, _ in values)),
         run_ids=(*cell.run_ids, job.run_id),
+        overlap=max(cell.overlap, _overlap(job.config.data, result)),
     )
+
+
+def _overlap(data: DataConfig, result: RunResult) -> float:
+    """How much the splits of two seeds have in common; 0 where all seeds are judged by the same held-out rows."""
+    if data.split != "random" or data.test_path is not None:
+        return 0.0
+    return result["test_rows"] / result["train_rows"]
 
 
 def _values(result: RunResult, use: Use, selection: str, where: Path) -> list[tuple[int, float]]:
@@ -104,7 +114,7 @@ def _panel(protocol: Protocol, title: str, found: dict[tuple[str, str, str], Cel
     columns = tuple(part.name for part in protocol.columns if any(part.name == column for _, column in cells))
     competing = tuple(part.name for part in protocol.columns if not part.reference)
     for group in _groups(protocol.compare, rows, [column for column in columns if column in competing]):
-        cells.update(_compared({key: cells[key] for key in group if key in cells and cells[key].values}))
+        cells.update(_compared({key: cells[key] for key in group if key in cells and cells[key].complete}))
     return Panel(title, rows, columns, cells)
 
 
@@ -117,7 +127,10 @@ def _groups(compare: str, rows: Sequence[str], columns: Sequence[str]) -> Iterat
 
 
 def _compared(cells: dict[_Key, Cell]) -> dict[_Key, Cell]:
-    """With the best marked, and how sure it is that each other one is worse; one alone is not the best of anything."""
+    """With the best marked, and how sure it is that each other one is worse; one alone is not the best of anything.
+
+    All are complete: a mean without the seeds that failed would win by what it leaves out.
+    """
     if len(cells) < 2:
         return cells
     # Means of equal values may differ in the last bit.
@@ -125,11 +138,15 @@ def _compared(cells: dict[_Key, Cell]) -> dict[_Key, Cell]:
     top = max(means.values())
     best = next(key for key in cells if means[key] == top)
     others = [key for key in cells if means[key] < top]
-    tests = [paired_test(_by_seed(cells[best]), _by_seed(cells[key])).p_value for key in others]
+    tests = [_p_value(cells[best], cells[key]) for key in others]
     result = {key: replace(cell, best=means[key] == top) for key, cell in cells.items()}
     for key, p_value in zip(others, holm(tests), strict=True):
         result[key] = replace(result[key], p_value=p_value)
     return result
+
+
+def _p_value(best: Cell, other: Cell) -> float | None:
+    return paired_test(_by_seed(best), _by_seed(other), max(best.overlap, other.overlap)).p_value
 
 
 def _by_seed(cell: Cell) -> dict[int, float]:

@@ -30,10 +30,10 @@ def print_table(table: Table, console: Console | None = None) -> None:
 def render_panel(table: Table, panel: Panel, console: Console) -> Grid:
     """What `print_table` prints for a panel."""
     digits = decimals(table)
-    grid = _wide(panel, digits)
+    grid = _wide(table, panel, digits)
     boundless = console.options.update(width=10_000)
     if Measurement.get(console, boundless, grid).maximum > console.width:
-        grid = _long(panel, digits)
+        grid = _long(table, panel, digits)
     grid.title = Text(panel.title, style="bold")
     return grid
 
@@ -42,7 +42,7 @@ def _grid() -> Grid:
     return Grid(box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
 
 
-def _wide(panel: Panel, digits: int) -> Grid:
+def _wide(table: Table, panel: Panel, digits: int) -> Grid:
     grid = _grid()
     grid.add_column("", no_wrap=True)
     for column in panel.columns:
@@ -51,11 +51,11 @@ def _wide(panel: Panel, digits: int) -> Grid:
         cells = [panel.cells.get((row, column)) for column in panel.columns]
         grid.add_row(Text(row), *(_ours(cell, digits, panel) for cell in cells))
         if any(cell is not None and cell.paper is not None for cell in cells):
-            grid.add_row(Text("  paper", style="dim"), *(_theirs(cell, digits) for cell in cells))
+            grid.add_row(Text("  paper", style="dim"), *(_theirs(table, cell, digits) for cell in cells))
     return grid
 
 
-def _long(panel: Panel, digits: int) -> Grid:
+def _long(table: Table, panel: Panel, digits: int) -> Grid:
     grid = _grid()
     grid.add_column("")
     for name in ("ours", "paper", "diff."):
@@ -66,8 +66,9 @@ def _long(panel: Panel, digits: int) -> Grid:
             cell = panel.cells.get((row, column))
             if cell is not None:
                 paper = "" if cell.paper is None else f"{cell.paper:.{digits}f}"
-                apart = "" if cell.difference is None else signed(cell.difference, digits)
-                grid.add_row(Text(column), _ours(cell, digits, panel), Text(paper), Text(apart))
+                apart = table.difference(cell)
+                difference = "" if apart is None else signed(apart, digits)
+                grid.add_row(Text(column), _ours(cell, digits, panel), Text(paper), Text(difference))
     return grid
 
 
@@ -77,5 +78,5 @@ def _ours(cell: Cell | None, digits: int, panel: Panel) -> Text:
     return Text(ours(cell, digits, usual_n(panel)), style="bold" if cell.best else "red" if cell.failed else "")
 
 
-def _theirs(cell: Cell | None, digits: int) -> Text:
-    return Text("" if cell is None else theirs(cell, digits), style="dim")
+def _theirs(table: Table, cell: Cell | None, digits: int) -> Text:
+    return Text("" if cell is None else theirs(table, cell, digits), style="dim")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterable
 from typing import Any
 
+from postmax.bench.rules import RULES
 from postmax.bench.table import Cell, Panel, Table
 
 # Below this, a difference to the best is called significant.
@@ -22,27 +24,31 @@ def ours(cell: Cell, digits: int, usual_n: int) -> str:
 
     Example:
         >>> ours(Cell(values=(95.0, 96.0), failed=1), 1, 3)
-        '95.5 ± 0.7 (n = 2, 1 failed)'
+        '95.5 ± 0.7 (n = 2, 1 seed failed)'
     """
     if not cell.n:
-        return f"{cell.failed} failed" if cell.failed else "–"
+        return failures(cell.failed) if cell.failed else "–"
     text = f"{cell.mean:.{digits}f}"
     if cell.n > 1:
         text += f" ± {cell.std:.{digits}f}"
     if cell.p_value is not None and cell.p_value < LEVEL:
         text += "*"
     remarks = [f"n = {cell.n}"] if cell.n != usual_n else []
-    remarks += [f"{cell.failed} failed"] if cell.failed else []
+    remarks += [failures(cell.failed)] if cell.failed else []
     return f"{text} ({', '.join(remarks)})" if remarks else text
 
 
-def theirs(cell: Cell, digits: int) -> str:
+def failures(seeds: int) -> str:
+    """How many seeds failed."""
+    return "1 seed failed" if seeds == 1 else f"{seeds} seeds failed"
+
+
+def theirs(table: Table, cell: Cell, digits: int) -> str:
     """The paper's figure and how far ours is from it; empty if there is none."""
     if cell.paper is None:
         return ""
-    if cell.difference is None:
-        return f"{cell.paper:.{digits}f}"
-    return f"{cell.paper:.{digits}f} ({signed(cell.difference, digits)})"
+    apart = table.difference(cell)
+    return f"{cell.paper:.{digits}f}" + ("" if apart is None else f" ({signed(apart, digits)})")
 
 
 def signed(value: float, digits: int) -> str:
@@ -66,17 +72,30 @@ def usual_n(panel: Panel) -> int:
 def caption(table: Table, panel: Panel) -> str:
     """How to read a panel."""
     cells = panel.cells.values()
-    parts = [f"Test accuracy in per cent, mean ± std of n = {usual_n(panel)} seeds"]
-    rule = {"last": "after the last epoch", "oracle": "at the epoch that is best on test (oracle)"}
-    parts.append(rule.get(table.selection, "at the epoch that is best on noisy validation labels"))
-    text = ", ".join(parts) + "."
+    seeds = usual_n(panel)
+    number = "one seed" if seeds == 1 else f"mean ± std of n = {seeds} seeds"
+    text = f"Test accuracy in per cent, {number} ({RULES[table.selection]})."
     if any(cell.best for cell in cells):
-        along = "row" if table.compare == "columns" else "column"
-        text += f" Bold: the highest mean of its {along}."
-    if any(cell.p_value is not None and cell.p_value < LEVEL for cell in cells):
-        text += f" *: below it with p < {LEVEL} (paired t-test, Holm)."
+        text += f" Bold: the highest mean of its {table.along}."
+    if any(cell.p_value is not None for cell in cells):
+        text += f" *: below it with p < {LEVEL} ({name_of_test(cells)})."
+    if outsiders := not_competing(cells):
+        text += f" {outsiders[0].upper()}{outsiders[1:]}."
     missing = sum(cell.missing for cell in cells)
     return text + (f" Still to run: {missing} values." if missing else "")
+
+
+def name_of_test(cells: Iterable[Cell]) -> str:
+    """The test that the p-values come from."""
+    overlapping = any(cell.overlap for cell in cells)
+    return f"paired t-test{' corrected for overlapping splits (Nadeau–Bengio)' if overlapping else ''}, Holm"
+
+
+def not_competing(cells: Collection[Cell]) -> str:
+    """Why a mean that looks best may not be bold; empty if that cannot be."""
+    if any(cell.best for cell in cells) and any(cell.values and not cell.complete for cell in cells):
+        return "cells with failed or missing seeds do not compete"
+    return ""
 
 
 def to_markdown(table: Table) -> str:
@@ -86,17 +105,17 @@ def to_markdown(table: Table) -> str:
     for panel in table.panels:
         lines += [f"## {panel.title}", "", _line("", *panel.columns), _line("---", *("---:" for _ in panel.columns))]
         for row in panel.rows:
-            cells = (_markdown_cell(panel.cells.get((row, column)), digits, panel) for column in panel.columns)
+            cells = (_markdown_cell(table, panel, panel.cells.get((row, column)), digits) for column in panel.columns)
             lines.append(_line(row, *cells))
         lines += ["", caption(table, panel), ""]
     return "\n".join(lines)
 
 
-def _markdown_cell(cell: Cell | None, digits: int, panel: Panel) -> str:
+def _markdown_cell(table: Table, panel: Panel, cell: Cell | None, digits: int) -> str:
     if cell is None:
         return ""
     text = ours(cell, digits, usual_n(panel)).replace("*", r"\*")
-    paper = theirs(cell, digits)
+    paper = theirs(table, cell, digits)
     return (f"**{text}**" if cell.best else text) + (f"<br>paper {paper}" if paper else "")
 
 
@@ -112,6 +131,7 @@ def to_json(table: Table) -> dict[str, Any]:
         "scale": table.scale,
         "note": table.note,
         "selection": table.selection,
+        "comparable": table.comparable,
         "compare": table.compare,
         "panels": [
             {
@@ -119,7 +139,7 @@ def to_json(table: Table) -> dict[str, Any]:
                 "rows": list(panel.rows),
                 "columns": list(panel.columns),
                 "cells": [
-                    {"row": row, "column": column, **_plain(panel.cells[row, column])}
+                    {"row": row, "column": column, **_plain(table, panel.cells[row, column])}
                     for row in panel.rows
                     for column in panel.columns
                     if (row, column) in panel.cells
@@ -130,7 +150,7 @@ def to_json(table: Table) -> dict[str, Any]:
     }
 
 
-def _plain(cell: Cell) -> dict[str, Any]:
+def _plain(table: Table, cell: Cell) -> dict[str, Any]:
     return {
         "mean": _or_none(cell.mean),
         "std": _or_none(cell.std),
@@ -140,9 +160,10 @@ def _plain(cell: Cell) -> dict[str, Any]:
         "failed": cell.failed,
         "missing": cell.missing,
         "paper": cell.paper,
-        "difference": cell.difference,
+        "difference": table.difference(cell),
         "best": cell.best,
         "p_value": cell.p_value,
+        "overlap": cell.overlap,
         "run_ids": list(cell.run_ids),
     }
 

@@ -19,6 +19,7 @@ import torch
 
 from postmax.bench.events import Outcome, Step
 from postmax.errors import InputError
+from postmax.train.checkpoint import DamagedRun
 from postmax.train.config import RunConfig
 from postmax.train.folder import Busy, RunFolder
 
@@ -54,18 +55,32 @@ def attempt(task: Task, execute: Execute, progress: Callable[[Step], None]) -> O
         execute(task.config, task.folder, progress=progress)
     except Busy as error:
         return Outcome("busy", str(error))
+    except DamagedRun as error:
+        return Outcome("damaged", str(error))
     except Exception as error:
-        # A run that diverges says so in its folder; anything else is not the run's own doing.
-        if RunFolder(task.folder).state == "failed":
-            return Outcome("failed", str(error))
-        known = isinstance(error, InputError)
-        reason = str(error) if known else f"{type(error).__name__}: {error}."
-        return Outcome("error", reason, "" if known else traceback.format_exc())
+        return _outcome(error, task.folder)
     else:
         return Outcome("done")
     finally:
         # A run goes on with as many threads as it began with; the next one must not inherit them.
         torch.set_num_threads(threads)
+
+
+def _outcome(error: Exception, folder: Path) -> Outcome:
+    # A run that diverges says so in its folder; anything else is not the run's own doing.
+    if RunFolder(folder).state == "failed":
+        return Outcome("failed", str(error))
+    if _memory_was_full(error):
+        # The others may be smaller, and the first line says it all.
+        return Outcome("died", f"the memory is full ({str(error).partition(chr(10))[0] or type(error).__name__})")
+    known = isinstance(error, InputError)
+    reason = str(error) if known else f"{type(error).__name__}: {error}."
+    return Outcome("error", reason, "" if known else traceback.format_exc())
+
+
+def _memory_was_full(error: Exception) -> bool:
+    """Torch has an error of its own for GPUs, but none for the CPU."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error)
 
 
 def _forget_failure(folder: Path) -> None:

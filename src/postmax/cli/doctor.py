@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import shutil
 import tempfile
@@ -19,6 +18,7 @@ from rich.text import Text
 
 import postmax
 from postmax import FPMLLoss, data
+from postmax.bench.cores import cores
 from postmax.cli.options import JsonFlag
 from postmax.errors import InputError
 
@@ -79,12 +79,12 @@ def _packages() -> list[Finding]:
 
 
 def _machine() -> list[Finding]:
-    cores, threads = len(os.sched_getaffinity(0)), torch.get_num_threads()
-    detail = f"{cores} cores, {threads} threads"
-    if threads > cores:
-        detail += f": more threads than cores are slow; set OMP_NUM_THREADS={cores}"
+    available, threads = cores(), torch.get_num_threads()
+    detail = f"{available} cores, {threads} threads"
+    if threads > available:
+        detail += f": more threads than cores are slow; set OMP_NUM_THREADS={available}"
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "none; the CPU is used"
-    return [Finding("CPU", threads <= cores, detail), Finding("GPU", True, gpu)]
+    return [Finding("CPU", threads <= available, detail), Finding("GPU", True, gpu)]
 
 
 def _numbers() -> str:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from postmax.bench import protocol as protocols
+from postmax.bench.cores import default_workers
 from postmax.bench.cost import Plan, plan
 from postmax.bench.forecast import in_words
-from postmax.bench.jobs import Job, jobs
+from postmax.bench.jobs import Job
 from postmax.bench.progress import show_progress
 from postmax.bench.protocol import Protocol
 from postmax.bench.report import write_report
@@ -24,6 +24,7 @@ from postmax.bench.single import write_run_report
 from postmax.bench.sweep import sweep
 from postmax.bench.terminal import print_table
 from postmax.bench.text import to_json, to_markdown
+from postmax.bench.variant import Variant
 from postmax.cli.options import JsonFlag, OutFolder
 from postmax.errors import InputError
 from postmax.files import atomic_write
@@ -37,7 +38,16 @@ _Settings = Annotated[
     list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings of every run.", show_default=False)
 ]
 _Scale = Annotated[str, typer.Option("--scale", "-s", help="cpu, quick or paper; tables may have others.")]
-_Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="How many.", show_default="by the scale")]
+_Seeds = Annotated[
+    int | None,
+    typer.Option(
+        "--seeds",
+        min=1,
+        help="How many. Each run trains a fixed number of them side by side, cut from seed 0 on, so that fewer seeds "
+        "than that are another run.",
+        show_default="by the scale",
+    ),
+]
 _Names = typer.Option(help="Only these, separated by commas; all also brings the optional ones.")
 _Rows = Annotated[str | None, _Names]
 
@@ -49,7 +59,9 @@ def reproduce(
     seeds: _Seeds = None,
     rows: _Rows = None,
     columns: _Rows = None,
-    workers: Annotated[int | None, typer.Option("--workers", "-w", min=1, show_default="one for each core")] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", "-w", min=1, show_default="one for each core, or one in all on a GPU")
+    ] = None,
     out: OutFolder = Path("postmax-results"),
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run again what diverged before.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run and how long it will take.")] = False,
@@ -67,9 +79,9 @@ def reproduce(
     What is done is never run again, what was killed goes on: give the same command again. Several may run at once in
     one folder.
     """  # noqa: D301  (\b keeps the lines of the examples)
-    chosen = protocols.load(table)
-    todo = _jobs(chosen, scale, seeds, rows, columns, settings)
-    store, workers = out / "runs", workers or len(os.sched_getaffinity(0))
+    chosen, variant = protocols.load(table), Variant(seeds, rows, columns, tuple(settings or ()))
+    todo = variant.jobs(chosen, scale)
+    store, workers = out / "runs", workers or default_workers(job.config.accelerator for job in todo)
     if dry_run:
         _tell_plan(
             plan(todo, store, workers=workers, retry_failed=retry_failed, measure=measure_epoch_seconds), as_json
@@ -82,7 +94,7 @@ def reproduce(
     except KeyboardInterrupt:
         typer.echo("postmax: stopped. The same command goes on where it was.", err=True)
         raise typer.Exit(130) from None
-    _show(chosen, scale, todo, out, as_json, _command("reproduce", table, scale, seeds, rows, columns, settings))
+    _show(chosen, scale, variant, todo, out, as_json, _command(table, scale, variant))
     for run_id, reason in report.failed.items():
         typer.echo(f"postmax: {store / run_id} failed: {reason}", err=True)
 
@@ -109,38 +121,22 @@ def report(
         run = RunFolder(table)
         typer.echo(str(write_run_report(run.config(), run)))
         return
-    chosen = protocols.load(table)
-    todo = _jobs(chosen, scale, seeds, rows, columns, settings)
+    chosen, variant = protocols.load(table), Variant(seeds, rows, columns, tuple(settings or ()))
+    todo, command = variant.jobs(chosen, scale), _command(table, scale, variant)
     if not any(RunFolder(out / "runs" / job.run_id).state == "done" for job in todo):
-        raise InputError(
-            f"{out / 'runs'} has no finished run of this table at scale {scale}: first run "
-            f"`{_command('reproduce', table, scale, seeds, rows, columns, settings)}`."
-        )
-    _show(chosen, scale, todo, out, as_json, _command("reproduce", table, scale, seeds, rows, columns, settings))
+        raise InputError(f"{out / 'runs'} has no finished run of this table at scale {scale}: first run `{command}`.")
+    _show(chosen, scale, variant, todo, out, as_json, command)
 
 
-def _jobs(
-    chosen: Protocol,
-    scale: str,
-    seeds: int | None,
-    rows: str | None,
-    columns: str | None,
-    settings: Sequence[str] | None,
-) -> tuple[Job, ...]:
-    return jobs(
-        chosen,
-        scale,
-        seeds=seeds,
-        rows=None if rows is None else rows.split(","),
-        columns=None if columns is None else columns.split(","),
-        overrides=settings or (),
-    )
-
-
-def _show(chosen: Protocol, scale: str, todo: Sequence[Job], out: Path, as_json: bool, command: str) -> None:
+def _show(
+    chosen: Protocol, scale: str, variant: Variant, todo: Sequence[Job], out: Path, as_json: bool, command: str
+) -> None:
     """The table in the terminal, as files, and as a page."""
-    store, folder = out / "runs", out / f"{chosen.name}-{scale}"
-    tables = tabulate_all(chosen, scale, todo, store)
+    store, folder = out / "runs", out / variant.folder(f"{chosen.name}-{scale}")
+    tables = [
+        replace(table, note=" ".join(filter(None, (table.note, variant.note))))
+        for table in tabulate_all(chosen, scale, todo, store)
+    ]
     page = write_report(collect(chosen, todo, store, tables, command=command), folder)
     plain: dict[str, Any] = {"command": command, "report": str(page), "tables": [to_json(table) for table in tables]}
     for name, text in (
@@ -153,23 +149,13 @@ def _show(chosen: Protocol, scale: str, todo: Sequence[Job], out: Path, as_json:
         typer.echo(json.dumps(plain, ensure_ascii=False))
         return
     print_table(tables[0])
-    Console(highlight=False, soft_wrap=True).print(f"report: {page}")
+    typer.echo(f"report: {page}")
 
 
-def _command(
-    verb: str,
-    table: str,
-    scale: str,
-    seeds: int | None,
-    rows: str | None,
-    columns: str | None,
-    settings: Sequence[str] | None,
-) -> str:
-    words = ["postmax", verb, table, "--scale", scale]
-    for name, value in (("--seeds", seeds), ("--rows", rows), ("--columns", columns)):
-        if value is not None:
-            words += [name, str(value)]
-    return shlex.join([*words, *(settings or ())])
+def _command(table: str, scale: str, variant: Variant) -> str:
+    """What makes the table again."""
+    options = (word for name, value in variant.options.items() for word in (f"--{name}", value))
+    return shlex.join(["postmax", "reproduce", table, "--scale", scale, *options, *variant.settings])
 
 
 def _tell_plan(found: Plan, as_json: bool) -> None:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import shlex
-import statistics
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from postmax import data
 from postmax.bench.events import Event
 from postmax.bench.forecast import in_words
 from postmax.bench.jobs import Job
 from postmax.bench.progress import show_progress
+from postmax.bench.rules import RULES
 from postmax.bench.single import write_run_report
+from postmax.bench.table import Cell
+from postmax.bench.text import ours
 from postmax.cli.options import JsonFlag, OutFolder
 from postmax.errors import DataError, InputError
 from postmax.registry import unknown_name
@@ -129,7 +130,9 @@ def _run(config: RunConfig, folder: RunFolder, as_json: bool, *, previous: bool 
             execute(config, folder.path, progress=tell, previous=previous, restart=restart)
             watch(Event("done", job))
     except KeyboardInterrupt:
-        typer.echo(f"postmax: stopped. Go on with: postmax resume {quoted}", err=True)
+        begun = (folder.path / "config.yaml").exists()
+        how = f". Go on with: postmax resume {quoted}" if begun else " before training began."
+        typer.echo(f"postmax: stopped{how}", err=True)
         raise typer.Exit(130) from None
     page = write_run_report(config, folder)
     if as_json:
@@ -139,10 +142,9 @@ def _run(config: RunConfig, folder: RunFolder, as_json: bool, *, previous: bool 
 
 
 def _tell(config: RunConfig, result: RunResult, folder: Path, page: Path) -> None:
-    console = Console(highlight=False, soft_wrap=True)
     noise = result["seeds"][0]["noise"]
     rate = "not known" if noise["rate"] is None else f"{noise['rate']:.1%}"
-    console.print(
+    typer.echo(
         f"{result['train_rows']} training rows, {result['test_rows']} test rows, {len(result['classes'])} classes; "
         f"wrong labels: {rate}, labels SHA-256 {noise['sha256'][:16]}…"
     )
@@ -151,13 +153,12 @@ def _tell(config: RunConfig, result: RunResult, folder: Path, page: Path) -> Non
         rule = config.selection.replace("-", "_")
         chosen = [one[rule] for one in found]  # type: ignore[literal-required]
         name = "test accuracy" if reading == "model" else f"test accuracy, {reading}"
-        when = {"last": "last epoch", "noisy-val": "selected on noisy validation labels", "oracle": "ORACLE"}
-        console.print(f"{name} ({when[config.selection]}): {_spread([one['accuracy'] for one in chosen])}")
-        console.print(f"  calibration error: {_spread([one['calibration_error'] for one in chosen])}")
-    console.print(f"run: {folder}\nreport: {page}")
+        typer.echo(f"{name} ({RULES[config.selection]}): {_spread([one['accuracy'] for one in chosen])}")
+        typer.echo(f"  calibration error: {_spread([one['calibration_error'] for one in chosen])}")
+    typer.echo(f"run: {folder}\nreport: {page}")
 
 
 def _spread(shares: list[float]) -> str:
     """Per cent, mean ± std (n)."""
-    mean = f"{100 * statistics.fmean(shares):.1f} %"
-    return mean if len(shares) == 1 else f"{mean[:-2]} ± {100 * statistics.stdev(shares):.1f} % (n = {len(shares)})"
+    cell = Cell(tuple(100 * share for share in shares))
+    return f"{ours(cell, 1, cell.n)} %" + (f" (n = {cell.n})" if cell.n > 1 else "")

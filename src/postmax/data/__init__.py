@@ -5,7 +5,7 @@ from __future__ import annotations
 from postmax.data.arrays import MappedArray, read_npz
 from postmax.data.augment import Augment, Draw, standard
 from postmax.data.batches import Augmentation, Batch, Batches, generator_for
-from postmax.data.catalogue import load, names, splits
+from postmax.data.catalogue import is_clean, load, names, splits
 from postmax.data.columns import read_columns
 from postmax.data.dataset import Dataset, Rows, Statistics
 from postmax.data.files import data_root
@@ -36,6 +36,7 @@ __all__ = [
     "channel_statistics",
     "data_root",
     "generator_for",
+    "is_clean",
     "load",
     "mixup",
     "names",

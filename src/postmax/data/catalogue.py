@@ -53,22 +53,35 @@ class Request:
 
 @dataclass(frozen=True)
 class Source:
-    """A named data set: how it is read, and the splits it has."""
+    """A named data set: how it is read, the splits it has, and whether its labels pass for the truth."""
 
     read: Callable[[Request], Dataset]
     splits: tuple[str, ...]
+    clean: bool = True
 
 
 _SOURCES: Registry[Source] = Registry("data set")
 _SPLIT_ALIASES = {"val": "test", "validation": "test"}
 
 
-def register(name: str, read: Callable[[Request], Dataset], *, splits: Sequence[str] = ("train", "test")) -> None:
+def register(
+    name: str,
+    read: Callable[[Request], Dataset],
+    *,
+    splits: Sequence[str] = ("train", "test"),
+    clean: bool = True,
+) -> None:
     """Make a data set known under `name`.
 
     A module of `postmax.data` that calls this is found by itself: one file adds a data set.
+
+    Args:
+        name: What it will be called.
+        read: Reads a split.
+        splits: Those it has.
+        clean: Whether the training labels pass for the truth; False where they come from the web or from workers.
     """
-    _SOURCES.add(Source(read, tuple(splits)), name)
+    _SOURCES.add(Source(read, tuple(splits), clean), name)
 
 
 def names() -> tuple[str, ...]:
@@ -91,6 +104,17 @@ def splits(name: str) -> tuple[str, ...]:
     """
     _discover()
     return _SOURCES.get(name).splits
+
+
+def is_clean(name: str) -> bool:
+    """Whether the training labels of the data set called `name` pass for the truth.
+
+    Example:
+        >>> is_clean("cifar10"), is_clean("webvision")
+        (True, False)
+    """
+    _discover()
+    return _SOURCES.get(name).clean
 
 
 def load(name: str, *, split: str = "train", root: str | Path | None = None, download: bool = False) -> Dataset:

@@ -125,4 +125,4 @@ def read_cifar_n(published: HumanLabels, name: str, request: Request) -> Dataset
 
 for _published in (CIFAR10N, CIFAR100N):
     for _name in _published.columns:
-        register(_name, partial(read_cifar_n, _published, _name))
+        register(_name, partial(read_cifar_n, _published, _name), clean=False)

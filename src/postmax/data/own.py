@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import torch
 
@@ -17,10 +15,11 @@ from postmax.data.dataset import Dataset
 from postmax.data.files import existing_file, file_digest
 from postmax.data.idx import read_idx
 from postmax.data.image_folder import read_image_folder
-from postmax.data.table_encoder import TableEncoder
+from postmax.data.table_encoder import Missing, TableEncoder
 from postmax.data.tables import read_table
 from postmax.errors import DataError
 
+_LARGE_FOLDER = 1 << 30
 _FORMATS = "CSV or Parquet tables, .npz arrays, IDX images, and folders with one subfolder of images for each class"
 
 
@@ -29,7 +28,7 @@ def read_own(
     *,
     labels: str | None = None,
     drop: Sequence[str] = (),
-    missing: Literal["error", "median"] = "error",
+    missing: Missing = "error",
     size: int | None = None,
     encoder: TableEncoder | None = None,
 ) -> Dataset:
@@ -40,7 +39,7 @@ def read_own(
         labels: The column of a table, the array of an `.npz`, or the label file of IDX images; where it can be found
             by its usual name it need not be given.
         drop: Columns of a table that are no features.
-        missing: Missing numbers of a table are an error, or the median of their column.
+        missing: What becomes of missing numbers in a table; see `read_table`.
         size: Side to which the images of a folder are brought.
         encoder: How an earlier table was turned into features.
 
@@ -63,6 +62,12 @@ def read_own(
 def is_table(path: str | Path) -> bool:
     """Whether `read_own` takes the file for a table."""
     return is_csv(Path(path)) or is_parquet(Path(path))
+
+
+def names_label_file(path: str | Path) -> bool:
+    """Whether `labels` names a file for these rows, as it does for IDX images, and not a column or an array."""
+    path = Path(path).expanduser()
+    return path.is_file() and not is_table(path) and path.suffix.lower() != ".npz" and is_idx(path)
 
 
 def is_idx(path: Path) -> bool:
@@ -97,14 +102,17 @@ def with_classes(dataset: Dataset, classes: tuple[str, ...]) -> Dataset:
 
 
 def fingerprint(path: str | Path) -> str:
-    """SHA-256 of a file; of a folder, of the names and sizes of all files in it."""
+    """SHA-256 of a file; of a folder, of the names and contents of all files in it.
+
+    Of folders of more than a gigabyte, names and sizes have to do: reading everything twice would take too long.
+    """
     path = Path(path).expanduser()
     if not path.is_dir():
         return file_digest(existing_file(path), "sha256")
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    sizes = [file.stat().st_size for file in files]
     digest = hashlib.sha256()
-    for folder, folders, files in os.walk(path):
-        folders.sort()
-        for name in sorted(files):
-            file = Path(folder) / name
-            digest.update(f"{file.relative_to(path)}\0{file.stat().st_size}\n".encode())
+    for file, size in zip(files, sizes, strict=True):
+        content = file_digest(file, "sha256") if sum(sizes) <= _LARGE_FOLDER else size
+        digest.update(f"{file.relative_to(path)}\0{content}\n".encode())
     return digest.hexdigest()

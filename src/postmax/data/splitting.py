@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -18,10 +20,32 @@ def stratified_mask(labels: Tensor, share: float, *, seed: int = 0, key: str = "
         >>> stratified_mask(torch.tensor([0, 0, 0, 0, 1, 1, 1, 1]), 0.25).view(2, 4).sum(1)
         tensor([1, 1])
     """
+    return _pick(labels, [round(share * int(count)) for count in torch.bincount(labels)], seed, key)
+
+
+def stratified_rows(labels: Tensor, rows: int, *, seed: int = 0, key: str = "split") -> Tensor:
+    """True for exactly `rows` rows, as evenly from the classes as whole numbers allow.
+
+    Example:
+        >>> stratified_rows(torch.tensor([0, 0, 0, 0, 1, 1]), 4).view(3, 2).sum()
+        tensor(4)
+    """
+    counts = torch.bincount(labels).double()
+    ideal = counts * rows / len(labels)
+    wanted = ideal.floor()
+    # Whole numbers first, then one more where most is missing; the first of equals.
+    missing = int(rows - wanted.sum())
+    most = (ideal - wanted).argsort(descending=True, stable=True)[:missing]
+    wanted[most] += 1
+    return _pick(labels, wanted.long().tolist(), seed, key)
+
+
+def _pick(labels: Tensor, wanted: Sequence[int], seed: int, key: str) -> Tensor:
+    """True for so many rows of each class."""
     keys = random_bits(len(labels), seed, key)
     mask = torch.zeros(len(labels), dtype=torch.bool)
-    for code in range(int(labels.max()) + 1):
+    for code, count in enumerate(wanted):
         rows = (labels == code).nonzero()[:, 0].numpy()
         rows = rows[np.argsort(keys[rows], kind="stable")]
-        mask[torch.from_numpy(rows[: round(share * len(rows))])] = True
+        mask[torch.from_numpy(rows[:count])] = True
     return mask

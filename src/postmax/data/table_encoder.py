@@ -14,13 +14,15 @@ from torch import Tensor
 from postmax.data.columns import Columns
 from postmax.errors import DataError
 
+Missing = Literal["error", "median", "keep"]
+
 _MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 _MOST_CATEGORIES = 100
 
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A column of numbers; `fill` stands in for missing values, None if they are errors."""
+    """A column of numbers; `fill` stands in for missing values: None if they are errors, NaN if they stay missing."""
 
     name: str
     fill: float | None = None
@@ -40,7 +42,8 @@ class NumberColumn:
             numbers = np.where(np.isnan(numbers), self.fill, numbers)
         with np.errstate(over="ignore"):
             features = numbers.astype(np.float32)
-        bad = np.flatnonzero(~np.isfinite(features))
+        kept = np.isnan(numbers) if self.fill is not None else np.zeros(len(numbers), dtype=bool)
+        bad = np.flatnonzero(~np.isfinite(features) & ~kept)
         if len(bad):
             raise DataError(_unusable(where, numbers, bad))
         return features[:, None]
@@ -90,7 +93,7 @@ class TableEncoder:
         columns: Columns,
         *,
         categorical: Collection[str] = (),
-        missing: Literal["error", "median"] = "error",
+        missing: Missing = "error",
         where: str = "the table",
     ) -> TableEncoder:
         """Decide on each column: numbers where every value is a number, one-hot otherwise.
@@ -98,7 +101,7 @@ class TableEncoder:
         Args:
             columns: The table, without its label.
             categorical: Columns to treat as text although they look like numbers.
-            missing: What to do with missing numbers: an error, or the median of the column.
+            missing: What to do with missing numbers: an error, the median of the column, or keep them as NaN.
             where: The file to name in errors.
 
         Raises:
@@ -156,7 +159,8 @@ def _fit_column(
     known = numbers[np.isfinite(numbers)]
     if not len(known):
         raise DataError(f"{where} has no values at all. Drop it.")
-    return NumberColumn(name, float(np.median(known)) if missing == "median" else None)
+    fill = {"error": None, "median": float(np.median(known)), "keep": float("nan")}[missing]
+    return NumberColumn(name, fill)
 
 
 def _unusable(where: str, numbers: npt.NDArray[np.float64], rows: npt.NDArray[np.intp]) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Literal
 
 from postmax.data.columns import Columns, is_csv, label_column, label_values, read_columns
 from postmax.data.dataset import Dataset
-from postmax.data.table_encoder import TableEncoder
+from postmax.data.table_encoder import Missing, TableEncoder
 from postmax.errors import DataError
 from postmax.labels import encode_labels
 
@@ -19,7 +18,7 @@ def read_table(
     label: str | None = None,
     drop: Collection[str] = (),
     categorical: Collection[str] = (),
-    missing: Literal["error", "median"] = "error",
+    missing: Missing = "error",
     encoder: TableEncoder | None = None,
 ) -> Dataset:
     r"""The rows of a CSV or Parquet file as float32 features, one column of it as labels.
@@ -32,7 +31,8 @@ def read_table(
         label: The column that holds the labels; by default the one called label, labels, y, target, targets or class.
         drop: Columns that are no features, such as an identifier.
         categorical: Columns of numbers that stand for categories.
-        missing: Missing numbers are an error that names their rows, or replaced by the median of their column.
+        missing: Missing numbers are an error that names their rows, replaced by the median of their column, or kept as
+            NaN for whoever knows better what to put there.
         encoder: How an earlier table was turned into features, to do the same with this one.
 
     Raises:
@@ -67,7 +67,7 @@ def fit_encoder(
     *,
     label: str | None = None,
     drop: Collection[str] = (),
-    missing: Literal["error", "median"] = "error",
+    missing: Missing = "error",
 ) -> TableEncoder:
     """How `read_table` turns the columns of this file into features, to read other files in the same way."""
     path = Path(path).expanduser()

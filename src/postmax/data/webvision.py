@@ -68,5 +68,5 @@ def _read_list(path: Path, num_classes: int) -> list[tuple[str, int]]:
     return rows
 
 
-register("webvision-mini", partial(read_webvision, "webvision-mini", MINI_CLASSES))
-register("webvision", partial(read_webvision, "webvision", None))
+register("webvision-mini", partial(read_webvision, "webvision-mini", MINI_CLASSES), clean=False)
+register("webvision", partial(read_webvision, "webvision", None), clean=False)

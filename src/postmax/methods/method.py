@@ -60,5 +60,9 @@ class Method(nn.Module, ABC):
         """Posteriors (S, B, K) by what they are: "model" is the answer; others are of interest beside it."""
 
     @abstractmethod
+    def label_posterior(self, logits: Tensor) -> Tensor:
+        """What is expected of the labels *as they are given*, noise included: (S, B, K)."""
+
+    @abstractmethod
     def lane_state(self, lane: int) -> dict[str, Tensor]:
         """The weights of the network that answers for one seed, under the names the network has for them."""

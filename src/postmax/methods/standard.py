@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from torch import Tensor
@@ -21,6 +22,7 @@ class Standard(Method):
         super().__init__()
         self.networks = setting.networks()
         self.loss = setting.loss
+        self._objective = setting.loss.objective if isinstance(setting.loss, FPMLLoss) else None
 
     def training_step(self, batch: LaneBatch, epoch: int) -> Step:  # noqa: ARG002  (every epoch is the same)
         """The mean loss of each lane."""
@@ -37,11 +39,17 @@ class Standard(Method):
         """The posterior; beside one that is corrected afterwards, also what it was before."""
         rows = logits.flatten(0, 1)
         found = {"model": cast("PosteriorLoss", self.loss).posterior(rows)}
-        if isinstance(self.loss, FPMLLoss) and self.loss.objective.correction == "posterior":
-            objective = self.loss.objective
-            plain = FPMLLoss(objective.divergence, objective.link, passive_weight=objective.passive_weight)
-            found["uncorrected"] = plain.posterior(rows)
+        if self._objective is not None and self._objective.correction == "posterior":
+            found["uncorrected"] = replace(self._objective, correction=None, transition=None).posterior(rows)
         return {name: posterior.view_as(logits) for name, posterior in found.items()}
+
+    def label_posterior(self, logits: Tensor) -> Tensor:
+        """A corrected posterior sent through the noise again; the posterior itself where nothing is corrected."""
+        readings = self.readings(logits)
+        if "uncorrected" in readings:
+            return readings["uncorrected"]
+        noise = None if self._objective is None else self._objective.transition
+        return readings["model"] if noise is None else readings["model"] @ noise.matrix.to(logits)
 
     def lane_state(self, lane: int) -> dict[str, Tensor]:
         """The weights of the network of one seed."""

@@ -5,6 +5,7 @@ from postmax.extras import need
 for _package in ("pydantic", "yaml", "safetensors"):
     need(_package, "train")
 
+from postmax.train.checkpoint import DamagedRun
 from postmax.train.config import RunConfig, make_config, read_config, with_overrides
 from postmax.train.folder import Busy, RunFolder
 from postmax.train.loop import Diverged
@@ -13,6 +14,7 @@ from postmax.train.run import Progress, execute
 
 __all__ = [
     "Busy",
+    "DamagedRun",
     "Diverged",
     "Progress",
     "RunConfig",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from postmax import losses, methods, models
 from postmax.data import Augment, Dataset
@@ -54,9 +55,13 @@ def build(config: RunConfig) -> Built:
     trains, seeds = [part.train for part in data], config.seeds
     augment = augmentation(config.data, trains[0])
     batches = LaneBatches(trains, seeds, config.batch_size, augment=augment, device=fabric.device)
+    _refuse(config.loss.options, "loss", ("reduction", "transition", "weight"))
+    _refuse(config.method.options, "method", ("setting",))
+    _refuse(config.model.options, "model", ("num_classes", "input_shape"))
     loss = losses.get(config.loss.name, transition=_one(data), reduction="none", **config.loss.options)
+    numbers = itertools.count()
     setting = methods.Setting(
-        networks=lambda: _networks(config, trains[0], augment),
+        networks=lambda: _networks(config, trains[0], augment, next(numbers)),
         loss=loss,
         num_classes=trains[0].num_classes,
         rows=len(trains[0]),
@@ -71,6 +76,12 @@ def build(config: RunConfig) -> Built:
     return Built(data, method, trainer, evaluator, augment, fabric.device)
 
 
+def _refuse(options: Mapping[str, object], section: str, taken: Sequence[str]) -> None:
+    for name in taken:
+        if name in options:
+            raise InputError(f"{section}.{name} is not a setting: it follows from the data and the loop.")
+
+
 def _fabric(config: RunConfig) -> Fabric:
     # Imported here, because it takes as long to import as torch itself.
     make: type[Fabric] = need("lightning_fabric", "train").Fabric
@@ -80,17 +91,24 @@ def _fabric(config: RunConfig) -> Fabric:
         raise InputError(f"accelerator={config.accelerator}, precision={config.precision}: {error}") from error
 
 
-def _networks(config: RunConfig, train: Dataset, augment: Augment | None) -> Lanes:
+def _networks(config: RunConfig, train: Dataset, augment: Augment | None, number: int) -> Lanes:
     row = train.inputs[torch.tensor([0])]
     shape = tuple((row if augment is None else augment.evaluation()(row)).shape[1:])
+    batch_rows = min(config.batch_size, len(train))
     networks = []
-    for _ in seeded(config.seeds):
+    for _ in seeded(config.seeds, number):
         network = models.get(
             config.model.name, num_classes=train.num_classes, input_shape=shape, **config.model.options
         )
         if models.describe(config.model.name).channels_last:
             network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         networks.append(network)
+    norms = (nn.BatchNorm1d, nn.BatchNorm2d)
+    if batch_rows < 2 and any(isinstance(module, norms) for module in networks[0].modules()):
+        raise InputError(
+            f"{config.model.name} has batch normalisation, which needs at least two rows in a batch; "
+            f"there is {batch_rows}."
+        )
     return Lanes(networks)
 
 

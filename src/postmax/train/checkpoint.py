@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,10 +19,17 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from postmax.errors import DataError
-from postmax.files import atomic_write
+from postmax.files import atomic_write, second_name
 
 NAME, PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
 _FORMAT = "postmax checkpoint 1"
+
+
+_NO_HOPE = "Start again with --restart."
+
+
+class DamagedRun(DataError):  # noqa: N818  (says what it is)
+    """A file of a run is damaged: the run cannot go on from there, others can."""
 
 
 @dataclass(frozen=True)
@@ -56,36 +61,41 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in checkpoint.tensors.items()}
     values = json.dumps({"epoch": checkpoint.epoch, **checkpoint.values}, sort_keys=True)
     metadata = {"format": _FORMAT, "values": values, "sha256": _digest(tensors, values)}
-    current = folder / NAME
-    content = to_bytes(tensors, metadata)
-    with atomic_write(current) as file:
-        file.write(content)
-        file.flush()
-        if current.exists():
-            _keep(current, folder / PREVIOUS)
+    with atomic_write(folder / NAME, previous=folder / PREVIOUS) as file:
+        file.write(to_bytes(tensors, metadata))
 
 
-def load(folder: Path, *, previous: bool = False) -> Checkpoint | None:
+def load(folder: Path) -> Checkpoint | None:
     """The checkpoint of a run, or None if it has none yet.
 
-    Args:
-        folder: The folder of the run.
-        previous: The one before the last.
-
     Raises:
-        DataError: If it is damaged; the message says what is left.
+        DamagedRun: If it is damaged; the message says what is left.
     """
-    path = folder / (PREVIOUS if previous else NAME)
+    path = folder / NAME
     if not path.exists():
         return None
+    hope = "The one before it is kept: go on from there with --previous."
+    return _checked(path, hope if (folder / PREVIOUS).exists() else _NO_HOPE)
+
+
+def go_back(folder: Path) -> None:
+    """Make the checkpoint before the last the last one; before that it is checked.
+
+    Raises:
+        DamagedRun: If there is none, or it is damaged too; then nothing has changed.
+    """
+    path = folder / PREVIOUS
+    if not path.exists():
+        raise DamagedRun(f"{folder} has no checkpoint before the last. {_NO_HOPE}")
+    _checked(path, _NO_HOPE)
+    second_name(path, folder / NAME)
+
+
+def _checked(path: Path, hope: str) -> Checkpoint:
     try:
         return _read(path)
     except (SafetensorError, OSError, ValueError, KeyError) as error:
-        older = folder / PREVIOUS
-        hope = "There is no older one; start again with --restart."
-        if not previous and older.exists():
-            hope = "The one before it is kept: go on from there with --previous."
-        raise DataError(f"{path} is damaged ({error}). {hope}") from error
+        raise DamagedRun(f"{path} is damaged ({error}). {hope}") from error
 
 
 def _read(path: Path) -> Checkpoint:
@@ -99,18 +109,6 @@ def _read(path: Path) -> Checkpoint:
         raise ValueError("its checksum is wrong")
     values = json.loads(metadata["values"])
     return Checkpoint(values.pop("epoch"), tensors, values)
-
-
-def _keep(current: Path, previous: Path) -> None:
-    """A second name for the current file, put in place of the older one in a single step."""
-    aside = previous.with_name(f".{previous.name}.{os.getpid()}")
-    aside.unlink(missing_ok=True)
-    try:
-        os.link(current, aside)
-    except OSError:  # a file system without second names
-        shutil.copyfile(current, aside)
-    aside.replace(previous)
-    aside.unlink(missing_ok=True)  # where both were names of one file already, renaming did nothing
 
 
 def _digest(tensors: dict[str, Tensor], values: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -48,6 +49,10 @@ def _choice(default: str) -> BeforeValidator:
     return BeforeValidator(complete)
 
 
+# A column may be called 0.
+Text = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int | float) else value)]
+
+
 class DataConfig(_Section):
     """Which rows are trained on and which are held out.
 
@@ -68,15 +73,16 @@ class DataConfig(_Section):
         cutout: Side of the square blanked out of each image.
         standardise: Bring features to mean 0 and deviation 1 of the training rows.
         root: The folder of the catalogue's data sets. No part of a run's identity.
-        sha256: Of your own data; filled in when the configuration is resolved, and checked when a run resumes.
+        sha256: Of all files of your own that the run names; filled in when the configuration is resolved, and checked
+            when a run resumes.
     """
 
     name: str | None = None
     path: str | None = None
-    labels: str | None = None
+    labels: Text | None = None
     test_path: str | None = None
     test_labels: str | None = None
-    drop: tuple[str, ...] = ()
+    drop: tuple[Text, ...] = ()
     missing: Literal["error", "median"] = "error"
     size: int | None = Field(None, ge=1)
     split: Literal["official", "random"] = "official"
@@ -110,12 +116,12 @@ class OptimiserConfig(_Section):
     """
 
     name: Literal["sgd", "adam", "adamw"] = "sgd"
-    lr: float = Field(0.02, gt=0)
+    lr: float = Field(0.02, gt=0, allow_inf_nan=False)
     momentum: float = Field(0.9, ge=0, lt=1)
     nesterov: bool = False
     betas: tuple[float, float] = (0.9, 0.999)
-    weight_decay: float = Field(0.0, ge=0)
-    clip_norm: float | None = Field(None, gt=0)
+    weight_decay: float = Field(0.0, ge=0, allow_inf_nan=False)
+    clip_norm: float | None = Field(None, gt=0, allow_inf_nan=False)
 
 
 class ScheduleConfig(_Section):
@@ -131,7 +137,7 @@ class ScheduleConfig(_Section):
     """
 
     name: Literal["cosine", "step", "one-cycle", "constant"] = "cosine"
-    warmup: float = Field(0.0, ge=0)
+    warmup: float = Field(0.0, ge=0, allow_inf_nan=False)
     milestones: tuple[int, ...] = ()
     gamma: float = Field(0.1, gt=0)
     peak: float = Field(0.3, gt=0, lt=1)
@@ -158,7 +164,7 @@ class RunConfig(_Section):
         selection: Which epoch the result is taken from: "last"; "noisy-val", the best on the noisy validation rows; or
             "oracle", the best on test, which nobody can choose without the truth. All that apply are recorded.
         ema: Decay of an exponential average of the weights that is evaluated in their place; null for none.
-        precision: As Lightning Fabric has it: "32-true", "bf16-mixed" or "16-mixed".
+        precision: "32-true", or "bf16-mixed": what is safe to compute in bfloat16 is.
         accelerator: "auto", "cpu", "cuda", "mps".
         seeds: One or more; each has its own split, noise, weights and order.
         save_model: Keep the weights when the run is done.
@@ -178,7 +184,7 @@ class RunConfig(_Section):
     evaluate_every: int = Field(1, ge=1)
     selection: Selection = "last"
     ema: float | None = Field(None, gt=0, lt=1)
-    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
+    precision: Literal["32-true", "bf16-mixed"] = "32-true"
     accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     seeds: tuple[int, ...] = Field((0,), min_length=1)
     save_model: bool = True
@@ -195,14 +201,25 @@ class RunConfig(_Section):
     def run_id(self) -> str:
         """What the run's folder is called: the same for the same computation, wherever its files lie."""
         content = self.model_dump(mode="json")
-        for key in ("root", "path", "test_path", "test_labels") if self.data.path else ("root",):
-            del content["data"][key]
+        # Files count by what is in them, which sha256 says, and not by where they are.
+        del content["data"]["root"]
+        for section, key in (("data", "path"), ("data", "test_path"), ("data", "labels"), ("data", "test_labels")):
+            if _is_path(content[section][key]):
+                content[section][key] = "file"
+        for key in ("noise", "transition"):
+            if _is_path(content[key]):
+                content[key] = "file"
         text = json.dumps([GENERATION, content], sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def to_yaml(self) -> str:
         """The whole configuration as YAML, which `read_config` reads back to an equal one."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def _is_path(value: str | None) -> bool:
+    """Resolved configurations have absolute paths."""
+    return value is not None and Path(value).is_absolute()
 
 
 def make_config(content: Mapping[str, Any], *, where: str = "the configuration") -> RunConfig:
@@ -241,7 +258,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     """
     path = Path(path).expanduser()
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.load(path.read_text(encoding="utf-8"), _Words)  # noqa: S506  (a SafeLoader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise DataError(f"{path} could not be read as YAML: {reason}.") from error
@@ -266,19 +283,24 @@ def with_overrides(content: Mapping[str, Any], overrides: Iterable[str]) -> dict
         if not equals or not key.strip():
             raise InputError(f"{text!r} is no key=value, such as optimiser.lr=0.1.")
         try:
-            parsed = yaml.safe_load(value) if value.strip() else None
+            parsed = yaml.load(value, _Words) if value.strip() else None  # noqa: S506  (a SafeLoader)
         except yaml.YAMLError as error:
             raise InputError(f"{text!r}: the value is no YAML ({error}).") from error
-        set_key(result, key.strip(), _number(parsed))
+        set_key(result, key.strip(), parsed)
     return result
 
 
-def _number(value: Any) -> Any:
-    """YAML 1.1 takes 1e-3 for text; nobody who writes it does."""
-    try:
-        return float(value) if isinstance(value, str) and value[:1] in "+-.0123456789" else value
-    except ValueError:
-        return value
+class _Words(yaml.SafeLoader):
+    """YAML as people mean it: 1e-3 is a number, and only true and false are truth values, not no and off."""
+
+
+_Words.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in found if tag != "tag:yaml.org,2002:bool" or first in "tTfF"]
+    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Words.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
+)
 
 
 def set_key(content: dict[str, Any], key: str, value: Any) -> None:
@@ -286,11 +308,14 @@ def set_key(content: dict[str, Any], key: str, value: Any) -> None:
     *parents, last = key.split(".")
     for part in parents:
         inner = content.get(part)
+        if not isinstance(inner, str | Mapping | None):
+            raise InputError(f"{key}: {part} has no keys, it is {inner!r}.")
         content[part] = {"name": inner} if isinstance(inner, str) else dict(inner or {})
         content = content[part]
     # A mapping is merged, so that {loss: {divergence: sl}} changes one option and keeps the others.
-    if isinstance(value, Mapping) and isinstance(content.get(last), Mapping):
-        value = {**content[last], **value}
+    before = content.get(last)
+    if isinstance(value, Mapping) and isinstance(before, str | Mapping):
+        value = {**({"name": before} if isinstance(before, str) else before), **value}
     content[last] = value
 
 

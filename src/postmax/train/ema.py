@@ -10,17 +10,24 @@ from torch import Tensor, nn
 
 
 class Average:
-    """The average of a module's weights and running statistics, evaluated in their place."""
+    """The average of a module's weights and running statistics, evaluated in their place.
+
+    At first it follows quickly, with decay (1 + t) / (10 + t) after t steps: otherwise a short training would end with
+    an average that is mostly the random weights it began with.
+    """
 
     def __init__(self, module: nn.Module, decay: float) -> None:
         self.decay = decay
+        self.steps = 0
         self._live = [tensor for tensor in (*module.parameters(), *module.buffers()) if tensor.is_floating_point()]
         self._average = [tensor.detach().clone() for tensor in self._live]
 
     @torch.no_grad()
     def update(self) -> None:
         """Move towards the weights of now."""
-        torch._foreach_lerp_(self._average, [tensor.detach() for tensor in self._live], 1 - self.decay)
+        self.steps += 1
+        decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
+        torch._foreach_lerp_(self._average, [tensor.detach() for tensor in self._live], 1 - decay)
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
@@ -37,9 +44,10 @@ class Average:
 
     def state(self) -> dict[str, Tensor]:
         """The average, for a checkpoint."""
-        return {str(i): tensor for i, tensor in enumerate(self._average)}
+        return {"steps": torch.tensor(self.steps), **{str(i): tensor for i, tensor in enumerate(self._average)}}
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """The average of a checkpoint."""
+        self.steps = int(state["steps"])
         for i, tensor in enumerate(self._average):
             tensor.copy_(state[str(i)])

@@ -9,12 +9,17 @@ import torch
 from torch import Tensor, nn
 
 from postmax.data import Augment, Dataset
+from postmax.errors import InputError
 from postmax.methods import Method
 from postmax.train.lanes import LaneBatches
 from postmax.train.metrics import Scores, score
 from postmax.train.result import EpochRecord
 
 _ROWS_AT_ONCE = 500
+
+
+class NotFiniteError(InputError):
+    """A network gives no numbers any more."""
 
 
 class Evaluator:
@@ -46,6 +51,9 @@ class Evaluator:
 
         Returns:
             The scores of every reading on the test rows.
+
+        Raises:
+            NotFiniteError: If the networks give no numbers any more.
         """
         module.eval()
         found: dict[str, Scores] = {}
@@ -56,16 +64,19 @@ class Evaluator:
             _add(records, f"{prefix}test_accuracy", found[name].accuracy)
             _add(records, f"{prefix}calibration_error", found[name].calibration_error)
         if self._validation is not None:
+            # These labels are noisy, so what is judged by them is what the networks say about noisy labels.
             logits, labels = _logits(module, self._validation)
-            answers = method.readings(logits)["model"]
-            _add(records, "val_accuracy", score(answers, labels).accuracy)
+            _add(records, "val_accuracy", score(method.label_posterior(logits), labels).accuracy)
         return found
 
 
 @torch.no_grad()
 def _logits(module: nn.Module, batches: LaneBatches) -> tuple[Tensor, Tensor]:
     parts = [(module(batch.inputs), batch.labels) for batch in batches.epoch(0)]
-    return torch.cat([logits for logits, _ in parts], 1), torch.cat([labels for _, labels in parts], 1)
+    logits, labels = (torch.cat(column, 1) for column in zip(*parts, strict=True))
+    if not logits.isfinite().all():
+        raise NotFiniteError("the network gives no finite numbers for rows it was not trained on")
+    return logits, labels
 
 
 def _add(records: list[Any], name: str, values: list[float]) -> None:

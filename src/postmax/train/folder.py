@@ -14,8 +14,12 @@ from typing import Any, Literal, cast
 from postmax.errors import DataError, InputError
 from postmax.files import atomic_write
 from postmax.train import checkpoint
+from postmax.train.checkpoint import DamagedRun
 from postmax.train.config import RunConfig, read_config
 from postmax.train.result import EpochRecord, RunResult
+
+_CHECKPOINTS = (checkpoint.NAME, checkpoint.PREVIOUS)
+_WRITTEN = ("metrics.jsonl", "failure.json", "result.json", "environment.json", "report.html")
 
 State = Literal["new", "started", "failed", "done"]
 
@@ -96,7 +100,10 @@ class RunFolder:
         path = self.path / "config.yaml"
         if not path.exists():
             raise DataError(f"{self.path} is no folder of a run: it has no config.yaml.")
-        return read_config(path)
+        try:
+            return read_config(path)
+        except InputError as error:
+            raise DamagedRun(f"{error} Delete {self.path} to begin the run anew.") from error
 
     def result(self) -> RunResult:
         """What came out.
@@ -110,7 +117,7 @@ class RunFolder:
         except OSError as error:
             raise DataError(f"{self.path} is not done: it has no result.") from error
         if hashlib.sha256(content).hexdigest() != promised:
-            raise DataError(f"{path} was changed or damaged after the run. Delete {self.path} to run it again.")
+            raise DamagedRun(f"{path} was changed or damaged after the run. Delete {self.path} to run it again.")
         return cast("RunResult", json.loads(content))
 
     def metrics(self) -> list[EpochRecord]:
@@ -118,16 +125,31 @@ class RunFolder:
         path = self.path / "metrics.jsonl"
         if not path.exists():
             return []
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # what follows the last line break is incomplete
         try:
-            return [json.loads(line) for line in lines]
-        except ValueError as error:
-            raise DataError(f"{path} is damaged ({error}); start the run again with --restart.") from error
+            lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # what follows the last line break is incomplete
+            records = [json.loads(line) for line in lines]
+            # A line may be sound JSON and still be no record.
+            return sorted(records, key=lambda record: int(record["epoch"]))
+        except (ValueError, TypeError, KeyError) as error:
+            raise DamagedRun(f"{path} is damaged ({error}); start the run again with --restart.") from error
 
     def failure(self) -> str | None:
         """Why the run failed, if it did."""
-        path = self.path / "failure.json"
-        return str(json.loads(path.read_text(encoding="utf-8"))["error"]) if path.exists() else None
+        return self._read_json("failure.json", "error")
+
+    def threads(self) -> int | None:
+        """How many threads the run began with, if it has begun."""
+        found = self._read_json("environment.json", "threads")
+        return int(found) if found is not None and found.isdecimal() else None
+
+    def _read_json(self, name: str, key: str) -> str | None:
+        path = self.path / name
+        if not path.exists():
+            return None
+        try:
+            return str(json.loads(path.read_text(encoding="utf-8"))[key])
+        except (ValueError, TypeError, KeyError) as error:
+            raise DamagedRun(f"{path} is damaged ({error}); start the run again with --restart.") from error
 
     def write_json(self, name: str, content: Any) -> bytes:
         """A JSON file, whole or not at all."""
@@ -144,10 +166,19 @@ class RunFolder:
         """Write the result, then say that it is there; what only a running run needs goes."""
         content = self.write_json("result.json", result)
         self.write("done", hashlib.sha256(content).hexdigest().encode() + b"\n")
-        for name in (checkpoint.NAME, checkpoint.PREVIOUS, "failure.json"):
+        for name in (*_CHECKPOINTS, "failure.json"):
             (self.path / name).unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Forget what was trained, but not what the run is."""
-        for name in (checkpoint.NAME, checkpoint.PREVIOUS, "metrics.jsonl", "failure.json", "result.json", "done"):
+        """Forget what was trained, but not what the run is. First of all it is done no more, whatever comes next."""
+        (self.path / "done").unlink(missing_ok=True)
+        for name in (*_CHECKPOINTS, *_WRITTEN):
             (self.path / name).unlink(missing_ok=True)
+        for weights in self.path.glob("model*.safetensors"):
+            weights.unlink()
+
+    def sweep_up(self) -> None:
+        """Remove what a killed process left half written; such files are named after those they were to become."""
+        for name in (*_CHECKPOINTS, *_WRITTEN, "done", "config.yaml", "model"):
+            for leftover in self.path.glob(f".{name}*.*"):
+                leftover.unlink(missing_ok=True)

@@ -18,8 +18,9 @@ from postmax.errors import InputError
 from postmax.methods import Method, Step
 from postmax.train.config import RunConfig
 from postmax.train.ema import Average
+from postmax.train.evaluation import Evaluator, NotFiniteError
 from postmax.train.lanes import LaneBatch, LaneBatches
-from postmax.train.metrics import learnt
+from postmax.train.metrics import Scores, learnt
 from postmax.train.optimisers import clip_lanes, make_optimiser, set_rate
 from postmax.train.result import EpochRecord
 from postmax.train.schedules import rate
@@ -52,8 +53,7 @@ class Trainer:
         self.config, self.method, self.batches, self.truth = config, method, batches, truth
         self._fabric = fabric
         self._parameters = list(method.parameters())
-        # A scaler of gradients must look at them before the step, which a fused one does not allow.
-        fused = config.precision != "16-mixed" and fabric.device.type in ("cpu", "cuda")
+        fused = fabric.device.type in ("cpu", "cuda")
         self.optimiser: Optimizer = make_optimiser(config.optimiser, self._parameters, fused=fused)
         self.module, self._wrapped = fabric.setup(method, self.optimiser)
         self._autocast = fabric.autocast if config.precision != "32-true" else nullcontext
@@ -110,7 +110,9 @@ class Trainer:
     def _check(self, losses: Sequence[Tensor], number: int, position: int, *, last: bool = False) -> None:
         """Stop where the loss is no number, or thousands of times what it was at first."""
         on_cpu = losses[-1].device.type == "cpu"
-        if last == on_cpu or not (on_cpu or last or position % _LOOK_EVERY == _LOOK_EVERY - 1):
+        if on_cpu and last:  # it was looked at when it came
+            return
+        if not (on_cpu or last or position % _LOOK_EVERY == _LOOK_EVERY - 1):
             return
         start = position if on_cpu else position - position % _LOOK_EVERY
         found = [losses[-1].tolist()] if on_cpu else torch.stack(list(losses[start:])).tolist()
@@ -128,8 +130,6 @@ class Trainer:
             hints.append("optimiser.clip_norm=1")
         if config.loss.name == "fpml" and not config.loss.options.get("floor"):
             hints.append("a floor under the posterior (loss.floor=0.05)")
-        if "16" in config.precision:
-            hints.append("precision=32-true")
         return Diverged(
             f"training diverged in epoch {number + 1}, batch {position + 1} of {len(self.batches)}: "
             f"{what.rstrip('.')}. Try {' or '.join(hints)}."
@@ -149,6 +149,17 @@ class Trainer:
             record["seconds"] = seconds
             records.append({key: value for key, value in record.items() if value is not None})  # type: ignore[arg-type]
         return records
+
+    def judge(self, evaluator: Evaluator, number: int, records: list[EpochRecord]) -> dict[str, Scores]:
+        """Judge the networks on held-out rows.
+
+        Raises:
+            Diverged: If they give no numbers any more, which a loss taken before the last step cannot show.
+        """
+        try:
+            return evaluator.judge(self.module, self.method, records)
+        except NotFiniteError as error:
+            raise self._diverged(number, len(self.batches) - 1, str(error)) from error
 
     def averaged(self) -> AbstractContextManager[None]:
         """Inside, the networks are those to be judged: with their averaged weights, if there are any."""
@@ -202,10 +213,10 @@ def _of(values: list[float], lane: int) -> float | None:
     return values[lane] if values and math.isfinite(values[lane]) else None
 
 
-def seeded(seeds: Sequence[int]) -> Iterator[int]:
-    """For each seed in turn, set torch's random numbers to those its network is initialised from."""
+def seeded(seeds: Sequence[int], number: int = 0) -> Iterator[int]:
+    """For each seed in turn, set torch's random numbers to those its network of this number is initialised from."""
     for seed in seeds:
-        set_random_numbers(generator_for(seed, "network").initial_seed())
+        set_random_numbers(generator_for(seed, "network", *([number] if number else [])).initial_seed())
         yield seed
 
 

@@ -2,44 +2,69 @@
 
 from __future__ import annotations
 
+import hashlib
+import warnings
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from postmax import data
-from postmax.data.own import fingerprint, is_table, read_own, with_classes
-from postmax.data.splitting import stratified_mask
+from postmax.data.own import fingerprint, idx_labels, is_table, names_label_file, read_own, with_classes
+from postmax.data.splitting import stratified_mask, stratified_rows
+from postmax.data.table_encoder import Missing
 from postmax.data.tables import fit_encoder
 from postmax.errors import DataError, InputError
 from postmax.train.config import DataConfig, RunConfig
 from postmax.train.result import NoiseRecord
 from postmax.transition import Transition, parse_noise
 from postmax.transition.noisy_labels import sha256_of_labels
+from postmax.transition.spec import is_matrix_file
 
 _CIFAR_PADDING, _IMAGENET_CROP = 4, 224
 _LARGE_IMAGES = ("webvision", "ilsvrc", "imagenet")
 
 
 class Scaling(NamedTuple):
-    """What brings features to mean 0 and deviation 1 of the training rows; constant ones become 0."""
+    """What is done to features, as the training rows have it: what is missing is filled in, then they are scaled.
 
+    Attributes:
+        fill: The median of each feature, in place of missing values.
+        mean: What is subtracted.
+        factor: What is multiplied with: 1 / deviation, and 0 for a feature that never changes.
+    """
+
+    fill: list[float]
     mean: list[float]
     factor: list[float]
 
     @classmethod
-    def fit(cls, inputs: Tensor) -> Scaling:
+    def fit(cls, inputs: Tensor, *, standardise: bool) -> Scaling:
         """Measure the training rows."""
         rows = inputs.double()
+        fill = _medians(rows)
+        rows = torch.where(rows.isnan(), fill, rows)
+        if not standardise:
+            return cls(fill.tolist(), [0.0] * rows.shape[1], [1.0] * rows.shape[1])
         std = rows.std(0, correction=0)
-        return cls(rows.mean(0).tolist(), torch.where(std > 0, 1 / std, 0).tolist())
+        return cls(fill.tolist(), rows.mean(0).tolist(), torch.where(std > 0, 1 / std, 0).tolist())
 
     def apply(self, part: data.Dataset) -> data.Dataset:
-        """The same rows, standardised."""
+        """The same rows, filled in and scaled."""
         rows = torch.as_tensor(part.inputs).double()
-        return replace(part, inputs=((rows - rows.new_tensor(self.mean)) * rows.new_tensor(self.factor)).float())
+        fill, mean, factor = (rows.new_tensor(values) for values in self)
+        return replace(part, inputs=((torch.where(rows.isnan(), fill, rows) - mean) * factor).float())
+
+
+def _medians(rows: Tensor) -> Tensor:
+    """Of each feature over the rows that have it; 0 where none has."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # numpy's about features nobody has
+        return torch.from_numpy(np.nanmedian(rows.numpy(), axis=0)).nan_to_num(0.0)
 
 
 @dataclass(frozen=True)
@@ -53,7 +78,7 @@ class SeedData:
         test: Rows with labels to be judged by.
         noise: What was done to the labels.
         transition: What a correction takes as the noise; without one, what the labels went through. None if not known.
-        scaling: Mean and factor by which each feature was standardised.
+        scaling: What was done to features; None for images.
     """
 
     seed: int
@@ -80,16 +105,18 @@ def prepare(config: RunConfig, seed: int) -> SeedData:
         given = parse_noise(config.noise, train.num_classes, train.classes)
         noisy = given.corrupt(train.labels, seed=seed, exact=config.noise_exact)
         train = train.with_labels(noisy.labels)
-    noise = _record(train, known=config.noise != "none" or config.data.name is not None)
+    noise = _record(train, known=config.noise != "none" or _labels_are_clean(config.data))
     validation = None
     if config.data.validation_share:
         held_out = stratified_mask(train.labels, config.data.validation_share, seed=seed, key="validation")
         if not held_out.any():
             raise InputError(f"data.validation_share {config.data.validation_share} of {len(train)} rows is no row.")
+        if held_out.all():
+            raise InputError(f"data.validation_share {config.data.validation_share} leaves no row to train on.")
         validation, train = train.subset(held_out), train.subset(~held_out)
     scaling = None
-    if config.data.standardise and isinstance(train.inputs, Tensor) and not _are_images(train.inputs):
-        scaling = Scaling.fit(train.inputs)
+    if isinstance(train.inputs, Tensor) and not _are_images(train.inputs):
+        scaling = Scaling.fit(train.inputs, standardise=config.data.standardise)
         train, test = scaling.apply(train), scaling.apply(test)
         validation = None if validation is None else scaling.apply(validation)
     transition = _transition(config, train, given)
@@ -97,27 +124,49 @@ def prepare(config: RunConfig, seed: int) -> SeedData:
 
 
 def resolve(config: RunConfig) -> RunConfig:
-    """The configuration with the SHA-256 of a person's own data in it, so that other data is another run.
+    """The configuration with absolute paths and the SHA-256 of every file it names: other content is another run.
 
     Raises:
-        DataError: If the data is missing, or not what the configuration says it is.
+        DataError: If a file is missing, or not what the configuration says it is.
     """
-    if config.data.path is None:
+    config = _with_files(config)
+    files = [file for file in _files(config) if file is not None]
+    if not files:
         return config
-    digest = _fingerprints(config.data)
+    digest = hashlib.sha256("+".join(map(fingerprint, files)).encode()).hexdigest()
     if config.data.sha256 is not None and digest != config.data.sha256:
         raise DataError(
-            f"{config.data.path} has changed since this run was configured (SHA-256 {digest[:12]}… instead of "
+            f"{' or '.join(files)} has changed since this run was configured (SHA-256 {digest[:12]}… instead of "
             f"{config.data.sha256[:12]}…). Restore it, or start a new run."
         )
     return config.model_copy(update={"data": config.data.model_copy(update={"sha256": digest})})
 
 
-def _fingerprints(config: DataConfig) -> str:
-    files = [config.path, config.test_path, config.test_labels]
-    if config.path is not None and not is_table(config.path) and not config.path.lower().endswith(".npz"):
-        files.append(config.labels)  # for IDX images it is a file, for tables and arrays a name
-    return "+".join(fingerprint(file) for file in files if file is not None)
+def _files(config: RunConfig) -> list[str | None]:
+    """Every file the run depends on, beside those of the catalogue."""
+    data = config.data
+    labels = [data.labels, data.test_labels] if data.path is not None and names_label_file(data.path) else []
+    matrices = [name for name in (config.noise, config.transition) if is_matrix_file(name)]
+    return [data.path, data.test_path, *labels, *matrices]
+
+
+def _with_files(config: RunConfig) -> RunConfig:
+    """Paths made absolute, and the label files that IDX images find beside them written out."""
+    data = config.data
+    changes: dict[str, str | None] = {name: _absolute(getattr(data, name)) for name in ("path", "test_path")}
+    if data.path is not None and names_label_file(data.path):
+        changes["labels"] = str(idx_labels(Path(changes["path"] or ""), _absolute(data.labels)))
+        if data.test_path is not None:
+            changes["test_labels"] = str(idx_labels(Path(changes["test_path"] or ""), _absolute(data.test_labels)))
+    update: dict[str, object] = {"data": data.model_copy(update=changes)}
+    for name in ("noise", "transition"):
+        if is_matrix_file(getattr(config, name)):
+            update[name] = _absolute(getattr(config, name))
+    return config.model_copy(update=update)
+
+
+def _absolute(path: str | None) -> str | None:
+    return None if path is None else str(Path(path).expanduser().resolve())
 
 
 def augmentation(config: DataConfig, train: data.Dataset) -> data.Augment | None:
@@ -165,28 +214,33 @@ def load_rows(config: DataConfig) -> tuple[data.Dataset, data.Dataset | None]:
 
 
 def _load_own(config: DataConfig, path: str) -> tuple[data.Dataset, data.Dataset | None]:
+    # What is missing is filled in once the rows are split, from the training rows alone.
+    missing: Missing = "keep" if config.missing == "median" else "error"
     encoder = None
     if config.test_path is not None and is_table(path):
-        encoder = fit_encoder(path, label=config.labels, drop=config.drop, missing=config.missing)
+        encoder = fit_encoder(path, label=config.labels, drop=config.drop, missing=missing)
 
     def read(file: str, labels: str | None) -> data.Dataset:
-        return read_own(
-            file, labels=labels, drop=config.drop, missing=config.missing, size=config.size, encoder=encoder
-        )
+        return read_own(file, labels=labels, drop=config.drop, missing=missing, size=config.size, encoder=encoder)
 
     train = read(path, config.labels)
     if train.num_classes < 2:
         raise DataError(f"{path} has one class only, {train.classes[0]!r}: there is nothing to tell apart.")
     if config.test_path is None:
         return train, None
-    test = read(config.test_path, config.test_labels or (config.labels if is_table(path) else None))
+    test = read(config.test_path, config.test_labels or (None if names_label_file(path) else config.labels))
+    first, second = (part.inputs[torch.tensor([0])].shape[1:] for part in (train, test))
+    if first != second:
+        raise DataError(f"rows of {path} have the shape {tuple(first)}, those of {config.test_path} {tuple(second)}.")
     return train, with_classes(test, train.classes)
 
 
 def _thin_out(train: data.Dataset, rows: int, seed: int) -> data.Dataset:
     if rows > len(train):
         raise InputError(f"data.train_rows is {rows}, but {train.name} has {len(train)} training rows.")
-    return train.subset(stratified_mask(train.labels, rows / len(train), seed=seed, key="train rows"))
+    if rows < train.num_classes:
+        raise InputError(f"data.train_rows is {rows}, but {train.name} has {train.num_classes} classes.")
+    return train.subset(stratified_rows(train.labels, rows, seed=seed, key="train rows"))
 
 
 def _record(train: data.Dataset, *, known: bool) -> NoiseRecord:
@@ -202,7 +256,7 @@ def _transition(config: RunConfig, train: data.Dataset, given: Transition | None
     if config.transition == "known":
         if given is not None:
             return given
-        if config.data.path is not None or train.clean_labels is not None:
+        if not _labels_are_clean(config.data):
             raise InputError(
                 f"loss.correction={config.loss.options['correction']} needs the noise, which is not known for "
                 f"{train.name}: say transition=estimated, or transition=FILE with a matrix."
@@ -221,6 +275,10 @@ def _transition(config: RunConfig, train: data.Dataset, given: Transition | None
         None, train.labels, features=train.inputs, classes=train.classes, replicates=2, seed=0
     )
     return estimate.transition
+
+
+def _labels_are_clean(config: DataConfig) -> bool:
+    return config.name is not None and data.is_clean(config.name)
 
 
 def _are_images(inputs: Tensor) -> bool:

@@ -16,7 +16,7 @@ import torch
 from postmax.errors import DataError, InputError
 from postmax.train import checkpoint
 from postmax.train.build import Built, build
-from postmax.train.checkpoint import Checkpoint
+from postmax.train.checkpoint import Checkpoint, DamagedRun
 from postmax.train.config import RunConfig
 from postmax.train.environment import environment
 from postmax.train.folder import RunFolder
@@ -66,10 +66,13 @@ def execute(
         DataError: If the data or the folder cannot be used; what was there before is still there.
     """
     run = RunFolder(folder)
+    if run.state == "done" and not restart and run.config() == config:  # then the data may be gone
+        return run.result()
     config = resolve(config)
     if run.state == "done" and not restart:
+        _check_identity(run, config)
         return run.result()
-    with run.lock(), torch.random.fork_rng(), _own_threads():
+    with run.lock(), torch.random.fork_rng(), _own_settings():
         if run.state == "done" and not restart:  # while we waited
             return run.result()
         built = build(config)  # first of all: what cannot be built leaves no trace
@@ -84,32 +87,36 @@ def execute(
 
 
 @contextmanager
-def _own_threads() -> Iterator[None]:
-    """Whatever number of threads a run sets, the caller's comes back."""
-    threads = torch.get_num_threads()
+def _own_settings() -> Iterator[None]:
+    """Inside, GPUs compute what can be repeated; afterwards the caller's settings and threads are back."""
+    threads, cudnn = torch.get_num_threads(), torch.backends.cudnn
     try:
-        yield
+        with cudnn.flags(enabled=cudnn.enabled, benchmark=False, deterministic=True):
+            yield
     finally:
         torch.set_num_threads(threads)
 
 
+def _check_identity(run: RunFolder, config: RunConfig) -> None:
+    if run.config().run_id != config.run_id:
+        raise InputError(f"{run.path} holds another run; give an empty folder.")
+
+
 def _claim(run: RunFolder, config: RunConfig, restart: bool) -> None:
     """Make the folder that of this run, and clear away what killed processes left half written."""
-    for leftover in run.path.glob(".*.*"):
-        leftover.unlink(missing_ok=True)
     if (run.path / "config.yaml").exists():
-        if run.config().run_id != config.run_id:
-            raise InputError(f"{run.path} holds another run; give an empty folder.")
+        _check_identity(run, config)
+        run.sweep_up()
     else:
         run.write("config.yaml", config.to_yaml().encode())
     if restart:
         run.clear()
-    known = run.path / "environment.json"
-    if known.exists():
-        # Sums depend on how they are divided among threads: go on with as many as before.
-        torch.set_num_threads(int(json.loads(known.read_text(encoding="utf-8"))["threads"]))
-    else:
+    threads = run.threads()
+    if threads is None:
         run.write_json("environment.json", environment())
+    else:
+        # Sums depend on how they are divided among threads: go on with as many as before.
+        torch.set_num_threads(threads)
 
 
 class _Execution:
@@ -129,7 +136,9 @@ class _Execution:
         self.keeper = Keeper(config)
         self.records: list[EpochRecord] = []
         self.done, self.seconds = 0, 0.0
-        saved = checkpoint.load(run.path, previous=previous)
+        if previous:
+            checkpoint.go_back(run.path)
+        saved = checkpoint.load(run.path)
         if saved is not None:
             self._restore(saved)
         self._write_records()
@@ -159,11 +168,13 @@ class _Execution:
         records = trainer.epoch(epoch)
         if last or (epoch + 1) % self.config.evaluate_every == 0:
             with trainer.averaged():
-                scores = self.built.evaluator.judge(trainer.module, self.built.method, records)
+                scores = trainer.judge(self.built.evaluator, epoch, records)
                 self.keeper.look(self.built.method, records, scores, last=last)
-        for record in records:
-            log.write(_line(record))
-        log.flush()
+        try:
+            log.write("".join(map(_line, records)))
+            log.flush()
+        except OSError as error:
+            raise DataError(f"{log.name} could not be written: {error.strerror}.") from error
         self.records += records
         self.done = epoch + 1
 
@@ -205,7 +216,7 @@ class _Execution:
 
     def _restore(self, saved: Checkpoint) -> None:
         if saved.values["run_id"] != self.config.run_id:
-            raise DataError(f"{self.run.path}: the checkpoint belongs to another run; start again with --restart.")
+            raise DamagedRun(f"{self.run.path}: the checkpoint belongs to another run; start again with --restart.")
         self.built.method.load_state_dict(saved.part("method"))
         self.built.trainer.restore(saved.values["trainer"])
         checkpoint.restore_optimiser(self.built.trainer.optimiser, saved.part("optimiser"), saved.values["optimiser"])
@@ -215,7 +226,7 @@ class _Execution:
         self.done, self.seconds = saved.epoch, saved.values["seconds"]
         self.records = [record for record in self.run.metrics() if record["epoch"] <= self.done]
         if len(self.records) != self.done * len(self.config.seeds):
-            raise DataError(
+            raise DamagedRun(
                 f"{self.run.path}: metrics.jsonl has lost epochs that the checkpoint of epoch {self.done} knows. "
                 "Start again with --restart."
             )
@@ -251,4 +262,4 @@ class _Execution:
 
 
 def _line(record: EpochRecord) -> str:
-    return json.dumps(record, separators=(",", ":")) + "\n"
+    return json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"

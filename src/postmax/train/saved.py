@@ -12,6 +12,9 @@ from postmax.train.build import Built
 from postmax.train.config import RunConfig
 from postmax.train.folder import RunFolder
 
+# No network has a weight of this name.
+TRANSITION = "postmax/transition"
+
 
 def save_weights(run: RunFolder, config: RunConfig, built: Built, weights: Sequence[dict[str, Tensor]]) -> None:
     """One safetensors file for each seed; its header says what network it is for and what goes in and comes out."""
@@ -20,8 +23,7 @@ def save_weights(run: RunFolder, config: RunConfig, built: Built, weights: Seque
             "model": config.model.model_dump(),
             "loss": config.loss.model_dump(),
             "classes": list(part.train.classes),
-            "transition": None if part.transition is None else part.transition.matrix.tolist(),
-            "features": part.scaling,
+            "features": None if part.scaling is None else part.scaling._asdict(),
             "pixels": _pixels(built),
             "selection": config.selection,
             "run_id": config.run_id,
@@ -29,6 +31,8 @@ def save_weights(run: RunFolder, config: RunConfig, built: Built, weights: Seque
         }
         name = "model.safetensors" if len(weights) == 1 else f"model-seed{part.seed}.safetensors"
         tensors = {key: tensor.detach().cpu().contiguous() for key, tensor in state.items()}
+        if part.transition is not None:
+            tensors[TRANSITION] = part.transition.matrix
         run.write(name, to_bytes(tensors, {"format": "postmax model 1", "about": json.dumps(about)}))
 
 

@@ -48,7 +48,7 @@ def parse_noise(text: str, num_classes: int, classes: Sequence[str | int] | None
         >>> parse_noise("uniform:low", num_classes=10)
         Transition(K=10, noise rate 18.0% under equal classes, condition number 1.3)
     """
-    if Path(text).suffix.lower() in (".csv", ".npy", ".json"):
+    if is_matrix_file(text):
         transition = read_matrix(text, classes)
     else:
         kind, _, parameters = text.partition(":")
@@ -58,6 +58,16 @@ def parse_noise(text: str, num_classes: int, classes: Sequence[str | int] | None
             f"the noise {text!r} is for {transition.num_classes} classes, but the labels have {num_classes}."
         )
     return transition
+
+
+def is_matrix_file(text: str) -> bool:
+    """Whether a noise in words is the path of a matrix.
+
+    Example:
+        >>> is_matrix_file("noise.csv"), is_matrix_file("symmetric:0.4")
+        (True, False)
+    """
+    return Path(text).suffix.lower() in (".csv", ".npy", ".json")
 
 
 def read_matrix(path: str | Path, classes: Sequence[str | int] | None = None) -> Transition:

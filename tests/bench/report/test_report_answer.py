@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from postmax.bench.report.answer import answer
 from postmax.bench.table import Cell, Panel, Table
 
@@ -36,10 +38,32 @@ def test_what_rounds_to_the_figure_is_not_below_it():
 def test_without_figures_of_the_paper():
     text = answer(made({"a": Cell((95.0,)), "b": Cell((96.25,))}, "oracle"))
     assert text.startswith("The highest mean is 96.25 %, in b, c, p; the paper has no figure")
-    assert "(one seed, cpu scale, best epoch on the test set: nobody can choose it without the truth)." in text
+    assert "(one seed, cpu scale, oracle, best epoch on the test set: nobody can choose it without the truth)." in text
 
 
 def test_failures_and_gaps_are_not_hidden():
     text = answer(made({"a": Cell((95.0, 96.0, 97.0), paper=95.6, failed=1), "b": Cell((90.0,)), "d": Cell(failed=1)}))
     assert "mean of 1–3 seeds" in text
-    assert text.endswith("2 runs failed and are in no mean. 1 of 3 cells has no result.")
+    assert text.endswith("2 seeds failed and are in no mean. 1 of 3 cells has no result.")
+
+
+def test_figures_that_mean_something_else_are_not_counted_against():
+    cells = {
+        (row, column): Cell((90.0, 91.0 + place), paper=99.0, best=column == best)
+        for row, best in (("KL", "a"), ("SL", "b"), ("GAN", "b"))
+        for place, column in enumerate("ab")
+    }
+    panels = tuple(Panel(title, ("KL", "SL", "GAN"), ("a", "b"), cells) for title in ("low", "high"))
+    along = Table("t", "T", "cpu", "last", "columns", panels, comparable=False)
+    assert answer(along) == "Best in each row: b in 4 of 6, a in 2 of 6 (mean of 2 seeds, cpu scale, last epoch)."
+    one_each = {key: replace(cell, best=key in (("KL", "a"), ("SL", "b"))) for key, cell in cells.items()}
+    down = replace(along, compare="rows", panels=(replace(panels[0], cells=one_each),))
+    assert answer(down).startswith("Best in each column: KL in 1 of 2, SL in 1 of 2 (")
+    assert answer(replace(made({"a": Cell((95.0,), paper=99.0), "b": Cell((96.0,))}), comparable=False)).startswith(
+        "The highest mean is 96.0 %, in b, c, p; the paper has no comparable figure"
+    )
+
+
+def test_the_highest_mean_is_not_one_of_the_seeds_that_were_left():
+    text = answer(made({"a": Cell((95.0, 95.0)), "b": Cell((99.0,), failed=1)}))
+    assert text.startswith("The highest mean is 95.00 %, in a, c, p;")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 
 import pytest
 from report_examples import metrics, reliability
@@ -11,6 +12,8 @@ from report_examples import metrics, reliability
 from postmax.bench.jobs import jobs
 from postmax.bench.protocol import load
 from postmax.bench.report import collect, make_report
+from postmax.bench.report.collect import tabulate_all
+from postmax.bench.rules import RULES
 from postmax.bench.tabulate import tabulate
 from postmax.train.folder import RunFolder
 
@@ -28,6 +31,8 @@ def finish(job, store, rng):
     for seed, bins in zip(job.config.seeds, reliability(len(job.config.seeds), 0.1, rng), strict=True):
         look = {"epoch": 3, "accuracy": 0.9 + 0.01 * seed, "calibration_error": 0.02}
         reading = {"last": look, "oracle": {**look, "accuracy": look["accuracy"] + 0.01}, "reliability": bins}
+        if job.config.data.validation_share:
+            reading["noisy_val"] = look
         readings = {"model": reading}
         if job.config.loss.options.get("correction") == "posterior":
             readings["uncorrected"] = reading
@@ -105,6 +110,40 @@ def test_estimated_matrices_are_averaged(table, tmp_path):
     content = collect(protocol, todo, tmp_path, [tabulate(protocol, "quick", todo, tmp_path)])
     assert content.matrices[0].title.endswith(", mean of 2 estimates")
     assert 0.5 < content.matrices[0].matrix[0][0] < 0.7
+
+
+@pytest.mark.parametrize(
+    ("overrides", "rules"),
+    [
+        ((), ["last", "oracle"]),
+        (("selection=oracle",), ["oracle", "last"]),
+        (("selection=noisy-val", "data.validation_share=0.1"), ["noisy-val", "last", "oracle"]),
+    ],
+)
+def test_the_rule_the_runs_ask_for_is_the_headline(tmp_path, overrides, rules):
+    protocol = load("breast-cancer")
+    todo = jobs(protocol, "quick", seeds=2, rows=["kl"], columns=["forward"], overrides=overrides)
+    for job in todo:
+        finish(job, tmp_path, random.Random(0))
+    assert [table.selection for table in tabulate_all(protocol, "quick", todo, tmp_path)] == rules
+    page = make_report(protocol, "quick", todo, tmp_path, tmp_path / "report").read_text("utf-8")
+    headings = [
+        ("Oracle, " if rule == "oracle" else "Selection: ") + RULES[rule].removeprefix("oracle, ") for rule in rules
+    ]
+    places = [page.index(f"<h3>{heading}</h3>") for heading in headings]
+    assert places == sorted(places)
+    assert RULES[rules[0]] in re.search(r'class="answer">(.*?)</p>', page)[1]
+    assert page.count("it flatters every method") == 1
+
+
+def test_runs_that_disagree_about_the_rule_have_no_say(tmp_path):
+    protocol = load("breast-cancer")
+    todo = [
+        job
+        for rule in ("oracle", "last")
+        for job in jobs(protocol, "quick", seeds=2, rows=["kl"], overrides=[f"selection={rule}"])
+    ]
+    assert [table.selection for table in tabulate_all(protocol, "quick", todo, tmp_path)] == ["last", "oracle"]
 
 
 def test_a_store_with_nothing_in_it(table, tmp_path):

@@ -123,13 +123,27 @@ def test_cells_show_failures_and_differences(tmp_path):
     shown = Table("t", "T", "cpu", "last", "columns", (Panel("", ("KL", "SL"), ("none", "ours", "gap"), cells),))
     text = write_report(small(tables=(shown,), groups=(), matrices=()), tmp_path).read_text("utf-8")
     flat = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", text))
-    assert "90.5 ± 0.7 paper 92.1 −1.6 2 failed n = 2" in flat
+    assert "90.5 ± 0.7 paper 92.1 −1.6 2 seeds failed n = 2" in flat
     assert "96.0 ± 1.0 (best) paper 95.6 +0.4" in flat
     assert "– paper 92.1 3 to run" in flat
     assert "95.6 ± 0.0 ≈ paper 95.6 ±0.0" in flat
-    assert "2 runs failed and are in no mean. 1 of 4 cells has no result." in flat
+    assert "2 seeds failed and are in no mean. 1 of 4 cells has no result." in flat
     assert 'class="gap down"' in text
     assert 'class="gap up"' in text
+
+
+def test_figures_that_mean_something_else_have_no_difference(tmp_path):
+    cells = {("KL", "none"): Cell((90.0, 91.0), paper=92.1), ("KL", "ours"): Cell((95.0, 96.0), best=True)}
+    panels = (Panel("", ("KL",), ("none", "ours"), cells),)
+    shown = Table("t", "T", "cpu", "last", "columns", panels, note="A small network.", comparable=False)
+    text = write_report(small(tables=(shown,), groups=(), matrices=()), tmp_path).read_text("utf-8")
+    flat = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", text))
+    assert "90.5 ± 0.7 paper 92.1 95.5 ± 0.7 (best)" in flat
+    assert 'class="gap' not in text
+    assert "difference from it" not in text
+    assert "Best in each row: ours in 1 of 1 (" in text
+    # The note is where the figures are.
+    assert text.index('id="results"') < text.index("A small network.") < text.index('<table class="results"')
 
 
 def test_a_report_of_almost_nothing(tmp_path):

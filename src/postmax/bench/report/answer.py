@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from postmax.bench.report.figures import RULES, cells, counted, gap
+from collections import Counter
+
+from postmax.bench.report.figures import cells, counted, gap
+from postmax.bench.rules import RULES
 from postmax.bench.table import Cell, Table
-from postmax.bench.text import decimals, signed
+from postmax.bench.text import decimals, failures, signed
 
 _Named = list[tuple[str, Cell]]
 
 
 def answer(table: Table) -> str:
-    """How ours compares with the paper's figures, the largest shortfall named.
+    """How ours compares with the paper's figures, the largest shortfall named; what is best if they do not compare.
 
     Example:
         >>> from postmax.bench.table import Cell, Panel, Table
@@ -23,13 +26,19 @@ def answer(table: Table) -> str:
     filled = [(name, cell) for name, cell in everything if cell.values]
     if not filled:
         return "Nothing has been measured yet."
-    compared = [(name, cell) for name, cell in filled if cell.paper is not None]
-    sentence = _against_paper(compared, decimals(table)) if compared else _without_paper(filled, decimals(table))
+    if any(table.difference(cell) is not None for _, cell in filled):
+        sentence = _against_paper(table, filled)
+    elif not table.comparable and (best := _best(table)):
+        sentence = best
+    else:
+        sentence = _without_paper(table, filled)
     return f"{sentence} ({_basis(table, filled)}).{_missing(everything)}"
 
 
-def _against_paper(compared: _Named, digits: int) -> str:
-    gaps = {name: (gap(cell, digits) or 0.0, cell) for name, cell in compared}
+def _against_paper(table: Table, filled: _Named) -> str:
+    digits = decimals(table)
+    compared = [(name, cell) for name, cell in filled if cell.paper is not None]
+    gaps = {name: (gap(table, cell, digits) or 0.0, cell) for name, cell in compared}
     below = {name: pair for name, pair in gaps.items() if pair[0] < 0}
     total = len(compared)
     if not below:
@@ -41,18 +50,34 @@ def _against_paper(compared: _Named, digits: int) -> str:
     return f"At or above the paper in {total - len(below)} of {total} cells; {which} {worst}"
 
 
-def _without_paper(filled: _Named, digits: int) -> str:
-    name, cell = max(filled, key=lambda item: item[1].mean)
+def _best(table: Table) -> str:
+    """What is bold how often; empty if nothing is."""
+    wins: Counter[str] = Counter()
+    contests = set()
+    for panel in table.panels:
+        for (row, column), cell in panel.cells.items():
+            if cell.best:
+                winner, contest = (column, row) if table.compare == "columns" else (row, column)
+                wins[winner] += 1
+                contests.add((panel.title, contest))
+    found = ", ".join(f"{name} in {count} of {len(contests)}" for name, count in wins.most_common())
+    return f"Best in each {table.along}: {found}" if found else ""
+
+
+def _without_paper(table: Table, filled: _Named) -> str:
+    digits = decimals(table)
+    name, cell = max(filled, key=lambda item: (item[1].complete, item[1].mean))
     if len(filled) == 1:
         return f"Test accuracy {cell.mean:.{digits}f} %"
-    return f"The highest mean is {cell.mean:.{digits}f} %, in {name}; the paper has no figure to compare with"
+    why = "has no figure to compare with" if table.comparable else "has no comparable figure"
+    return f"The highest mean is {cell.mean:.{digits}f} %, in {name}; the paper {why}"
 
 
 def _basis(table: Table, filled: _Named) -> str:
     seeds = {cell.n for _, cell in filled}
     number = counted(seeds)
     mean = "one seed" if number == "1" else f"mean of {number} seeds"
-    return f"{mean}, {table.scale} scale, {RULES.get(table.selection, table.selection)}"
+    return f"{mean}, {table.scale} scale, {RULES[table.selection]}"
 
 
 def _missing(everything: _Named) -> str:
@@ -61,7 +86,7 @@ def _missing(everything: _Named) -> str:
     empty = sum(not cell.values for _, cell in everything)
     text = ""
     if failed:
-        text += f" {failed} {'run' if failed == 1 else 'runs'} failed and {'is' if failed == 1 else 'are'} in no mean."
+        text += f" {failures(failed)} and {'is' if failed == 1 else 'are'} in no mean."
     if empty:
         text += f" {empty} of {len(everything)} cells {'has' if empty == 1 else 'have'} no result."
     return text

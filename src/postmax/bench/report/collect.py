@@ -11,6 +11,7 @@ from postmax.bench.report.content import Group, ReportContent, Run, Series
 from postmax.bench.report.matrices import matrices
 from postmax.bench.report.page import write_report
 from postmax.bench.report.settings import common_part, common_yaml, own_settings
+from postmax.bench.rules import ordered
 from postmax.bench.table import Table
 from postmax.bench.tabulate import tabulate
 from postmax.train.config import Selection
@@ -29,11 +30,13 @@ def make_report(
 
 
 def tabulate_all(protocol: Protocol, scale: str, jobs: Sequence[Job], store: str | Path) -> list[Table]:
-    """The table under every selection rule its runs have recorded, the headline first."""
+    """The table under every selection rule its runs have recorded; the one that all of them ask for comes first."""
     selections: list[Selection] = ["last", "oracle"]
     if all(job.config.data.validation_share for job in jobs):
         selections.insert(1, "noisy-val")
-    return [tabulate(protocol, scale, jobs, store, selection) for selection in selections]
+    asked = {job.config.selection for job in jobs}
+    headline = asked.pop() if len(asked) == 1 else "last"
+    return ordered([tabulate(protocol, scale, jobs, store, selection) for selection in selections], headline)
 
 
 def collect(
@@ -45,7 +48,7 @@ def collect(
         protocol: The table.
         jobs: Its runs.
         store: The folder of run folders.
-        tables: The tables made of them, the headline among them.
+        tables: The tables made of them, the headline first.
         command: What makes the report again.
 
     Raises:
@@ -67,6 +70,7 @@ def collect(
         environment=_merged(result["environment"] for result in results.values()),
         command=command,
         seconds=sum(result["seconds"] for result in results.values()),
+        headline=tables[0].selection,
     )
 
 

@@ -79,7 +79,7 @@ class ReportContent:
         title: Of the table.
         about: What was measured, in a few sentences.
         source: Where the paper's figures stand.
-        tables: The same cells under each selection rule that applies; shown in the order last, noisy-val, oracle.
+        tables: The same cells under each selection rule that applies; after the headline, the oracle comes last.
         groups: What the learning curves and the reliability diagrams show.
         matrices: The label noise.
         configuration: What all the runs have in common, as YAML.
@@ -87,6 +87,7 @@ class ReportContent:
         environment: Versions and machine, by name.
         command: What makes the report again.
         seconds: Computing time of all the runs together.
+        headline: The selection rule whose table comes first.
     """
 
     title: str
@@ -100,6 +101,7 @@ class ReportContent:
     environment: dict[str, str] = field(default_factory=dict)
     command: str = ""
     seconds: float = 0.0
+    headline: str = "last"
 
     @property
     def seeds(self) -> tuple[int, ...]:

@@ -2,21 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from postmax.bench.table import Cell, Table
-
-RULES = {
-    "last": "last epoch",
-    "noisy-val": "best epoch on noisy validation labels",
-    "oracle": "best epoch on the test set: nobody can choose it without the truth",
-}
-
-
-def ordered(tables: Sequence[Table]) -> list[Table]:
-    """The headline first, what nobody can choose last."""
-    order = list(RULES)
-    return sorted(tables, key=lambda table: order.index(table.selection) if table.selection in order else len(order))
 
 
 def cells(table: Table) -> list[tuple[str, Cell]]:
@@ -28,26 +14,12 @@ def cells(table: Table) -> list[tuple[str, Cell]]:
     ]
 
 
-def gap(cell: Cell, digits: int) -> float | None:
+def gap(table: Table, cell: Cell, digits: int) -> float | None:
     """Ours minus the paper's, as printed: what rounds to the paper's figure does not differ from it."""
-    return None if cell.difference is None else round(cell.difference, digits)
+    apart = table.difference(cell)
+    return None if apart is None else round(apart, digits)
 
 
 def counted(values: set[int]) -> str:
     """One number, or from the least to the most."""
     return str(min(values)) if len(values) == 1 else f"{min(values)}–{max(values)}"
-
-
-def duration(seconds: float) -> str:
-    """As a person says it.
-
-    Example:
-        >>> duration(151), duration(8000)
-        ('2 min 31 s', '2 h 13 min')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from postmax.bench.report.figures import RULES, cells, counted, gap
+from postmax.bench.report.figures import cells, counted, gap
+from postmax.bench.rules import RULES
 from postmax.bench.table import Cell, Panel, Table
-from postmax.bench.text import LEVEL, decimals, signed
+from postmax.bench.text import LEVEL, decimals, failures, name_of_test, not_competing, signed
 
 
 @dataclass(frozen=True)
@@ -37,55 +38,54 @@ class PanelView:
 class TableView:
     """A table under one selection rule."""
 
-    selection: str
-    rule: str
-    oracle: bool
+    heading: str
     caption: str
     panels: tuple[PanelView, ...]
 
 
 def table_view(table: Table) -> TableView:
     """The table in texts."""
-    digits = decimals(table)
+    digits, rule = decimals(table), RULES[table.selection]
     everything = [cell for _, cell in cells(table)]
     seeds = {cell.n for cell in everything if cell.values}
     return TableView(
-        selection=table.selection,
-        rule=RULES.get(table.selection, table.selection),
-        oracle=table.selection == "oracle",
+        heading=f"Selection: {rule}" if table.selection != "oracle" else f"{rule[0].upper()}{rule[1:]}",
         caption=_caption(table, everything, seeds),
-        panels=tuple(_panel_view(panel, digits, max(seeds, default=0)) for panel in table.panels),
+        panels=tuple(_panel_view(table, panel, digits, max(seeds, default=0)) for panel in table.panels),
     )
 
 
 def _caption(table: Table, everything: list[Cell], seeds: set[int]) -> str:
-    among = "its row" if table.compare == "columns" else "its column"
     number = counted(seeds) if seeds else "0"
     parts = [
         f"Test accuracy in %, {'one seed' if number == '1' else f'mean ± standard deviation of n = {number} seeds'}"
     ]
     if any(cell.paper is not None for cell in everything):
-        parts.append("beneath it the paper's figure and our difference from it")
+        parts.append(f"beneath it the paper's figure{' and our difference from it' if table.comparable else ''}")
     if any(cell.best for cell in everything):
-        parts.append(f"bold is the best of {among}")
-    if any(_as_good(cell) for cell in everything):
-        parts.append(f"≈ is not significantly worse than the best (paired test, Holm, p ≥ {LEVEL})")
-    return "; ".join(parts) + "."
+        parts.append(f"bold is the best of its {table.along}")
+    if any(cell.p_value is not None for cell in everything):
+        parts.append(f"≈ is not significantly worse than the best ({name_of_test(everything)}, p ≥ {LEVEL})")
+    if outsiders := not_competing(everything):
+        parts.append(outsiders)
+    warning = "For comparison with work that reports it; it flatters every method. "
+    return (warning if table.selection == "oracle" else "") + "; ".join(parts) + "."
 
 
-def _panel_view(panel: Panel, digits: int, seeds: int) -> PanelView:
+def _panel_view(table: Table, panel: Panel, digits: int, seeds: int) -> PanelView:
     rows = []
     for row in panel.rows:
         line = (panel.cells.get((row, column)) for column in panel.columns)
-        rows.append((row, tuple(CellView("") if cell is None else _cell_view(cell, digits, seeds) for cell in line)))
+        views = (CellView("") if cell is None else _cell_view(table, cell, digits, seeds) for cell in line)
+        rows.append((row, tuple(views)))
     return PanelView(panel.title, panel.columns, tuple(rows))
 
 
-def _cell_view(cell: Cell, digits: int, seeds: int) -> CellView:
-    step = gap(cell, digits)
+def _cell_view(table: Table, cell: Cell, digits: int, seeds: int) -> CellView:
+    step = gap(table, cell, digits)
     notes = []
     if cell.failed:
-        notes.append(f"{cell.failed} failed")
+        notes.append(failures(cell.failed))
     if cell.values and cell.n != seeds:
         notes.append(f"n = {cell.n}")
     if cell.missing:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from postmax.bench.forecast import in_words
 from postmax.bench.report.answer import answer
 from postmax.bench.report.content import ReportContent, Run
-from postmax.bench.report.figures import duration, ordered
 from postmax.bench.report.grids import table_view
 from postmax.bench.report.pictures import draw
+from postmax.bench.rules import ordered
 from postmax.errors import DataError, InputError
 from postmax.extras import need
 from postmax.files import atomic_write
@@ -51,7 +52,7 @@ def write_report(content: ReportContent, folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"{folder} could not be made: {error.strerror or error}.") from error
-    tables = ordered(content.tables)
+    tables = ordered(content.tables, content.headline)
     files = resources.files(__package__)
     environment = jinja.Environment(
         autoescape=True,
@@ -69,7 +70,7 @@ def write_report(content: ReportContent, folder: Path) -> Path:
         tables=[table_view(table) for table in tables],
         pictures=draw(content, tables[0], folder),
         noise=_noise(content.runs),
-        duration=duration,
+        duration=in_words,
         seeds=_ranges(content.seeds),
     )
     path = folder / "report.html"

@@ -1,0 +1,100 @@
+"""Losses by name."""
+
+import re
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+import postmax as pm
+from postmax import losses
+from postmax.errors import InputError
+from postmax.losses import catalogue
+from postmax.registry import Registry
+
+LOGITS = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+LABELS = torch.tensor([0, 1, 2, 0, 1, 2])
+NOISE = pm.Transition.symmetric(3, 0.2)
+
+
+def test_names():
+    assert {"fpml", "ce"} <= set(losses.names())
+    assert all(losses.summary(name) for name in losses.names())
+
+
+@pytest.mark.parametrize("alias", ["fpml", "pml", "FPML", "f-pml"])
+def test_fpml_by_its_names(alias):
+    for chosen in ({}, {"divergence": "sl"}, {"divergence": "kl", "link": "softmax", "label_smoothing": 0.1}):
+        found = losses.get(alias, **chosen)
+        assert torch.equal(found(LOGITS, LABELS), pm.FPMLLoss(**chosen)(LOGITS, LABELS))
+
+
+@pytest.mark.parametrize("alias", ["ce", "cross-entropy", "Cross Entropy", "cross_entropy"])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_cross_entropy(alias, reduction, smoothing):
+    weight = torch.tensor([1.0, 2.0, 0.5])
+    found = losses.get(alias, reduction=reduction, label_smoothing=smoothing, weight=weight)
+    expected = F.cross_entropy(LOGITS, LABELS, weight, reduction=reduction, label_smoothing=smoothing)
+    torch.testing.assert_close(found(LOGITS, LABELS), expected)
+    torch.testing.assert_close(found.posterior(LOGITS), LOGITS.softmax(1))
+    assert torch.equal(found.predict(LOGITS), LOGITS.argmax(1))
+
+
+@pytest.mark.parametrize("correction", ["forward", "objective", "posterior"])
+def test_corrections_get_the_noise(correction):
+    found = losses.get("fpml", transition=NOISE, correction=correction, divergence="sl")
+    expected = pm.FPMLLoss("sl", transition=NOISE, correction=correction)
+    assert torch.equal(found(LOGITS, LABELS), expected(LOGITS, LABELS))
+    with pytest.raises(InputError, match=f"the loss fpml with correction='{correction}' needs the label noise"):
+        losses.get("fpml", correction=correction)
+
+
+@pytest.mark.parametrize("name", ["fpml", "ce"])
+def test_losses_that_do_not_use_the_noise_pass_over_it(name):
+    assert torch.equal(losses.get(name, transition=NOISE)(LOGITS, LABELS), losses.get(name)(LOGITS, LABELS))
+    assert torch.equal(losses.get("fpml", correction=None)(LOGITS, LABELS), losses.get("fpml")(LOGITS, LABELS))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("fmpl", {}, "unknown loss 'fmpl'. Did you mean 'fpml'? Known: ce, fpml"),
+        ("", {}, "unknown loss ''."),
+        ("fpml", {"divergense": "sl"}, "unknown option of the loss fpml 'divergense'. Did you mean 'divergence'?"),
+        (
+            "ce",
+            {"label_smothing": 0.1},
+            "unknown option of the loss ce 'label_smothing'. Did you mean 'label_smoothing'?",
+        ),
+        ("ce", {"correction": "forward"}, "unknown option of the loss ce 'correction'."),
+        ("fpml", {"divergence": "slx"}, "unknown divergence 'slx'. Did you mean 'sl'?"),
+        ("fpml", {"transition": NOISE, "correction": "backward"}, "unknown correction 'backward'"),
+        ("ce", {"label_smoothing": 2}, "label_smoothing"),
+        ("ce", {"reduction": "median"}, "reduction"),
+    ],
+)
+def test_what_nobody_knows(name, options, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        losses.get(name, **options)
+
+
+def test_options_do_not_offer_what_is_given_otherwise():
+    with pytest.raises(InputError) as caught:
+        losses.get("fpml", nonsense=1)
+    assert "divergence" in str(caught.value)
+    assert "transition" not in str(caught.value)
+
+
+def test_a_loss_nobody_has_a_line_about():
+    with pytest.raises(InputError, match=r"unknown loss 'cee'. Did you mean 'ce'"):
+        losses.summary("cee")
+
+
+def test_a_loss_of_ones_own(monkeypatch):
+    monkeypatch.setattr(catalogue, "_LOSSES", Registry("loss"))
+    losses.register("mine", lambda *, alpha=1.0: ("mine", alpha), "of my own", aliases=("my loss",))
+    assert losses.get("My-Loss", alpha=3) == ("mine", 3)
+    assert losses.names() == ("mine",)
+    with pytest.raises(InputError, match="taken"):
+        losses.register("myloss", lambda: None, "again")
