@@ -47,7 +47,13 @@ def test_train_names_its_folder_by_the_configuration_and_never_runs_twice(capsys
     arguments = ("digits", "noise=symmetric:0.4", *QUICK, "--out", tmp_path)
     code, out, _ = run(capsys, "train", *arguments)
     assert code == 0
-    for part in ("test accuracy (last epoch):", "wrong labels: 40.0%", "calibration error", "report.html"):
+    for part in (
+        "test accuracy (last epoch):",
+        "wrong labels: 40.0%",
+        "calibration error",
+        "learnt by heart",
+        "report.html",
+    ):
         assert part in out
     folders = list((tmp_path / "runs").iterdir())
     assert len(folders) == 1

@@ -10,7 +10,7 @@ from typing import Any, cast
 from postmax.bench.protocol import Column, Protocol, chosen
 from postmax.errors import InputError
 from postmax.train.config import RunConfig, make_config, set_key, with_overrides
-from postmax.train.prepare import resolve
+from postmax.train.own_files import resolve
 
 Resolve = Callable[[RunConfig], RunConfig]
 

@@ -25,7 +25,6 @@ from postmax.train import Progress, RunConfig, RunFolder, execute, make_config, 
 from postmax.train.config import read_yaml, with_overrides
 from postmax.train.cost import measure_epoch_seconds
 from postmax.train.defaults import with_defaults
-from postmax.train.result import RunResult
 
 
 def train(
@@ -138,10 +137,11 @@ def _run(config: RunConfig, folder: RunFolder, as_json: bool, *, previous: bool 
     if as_json:
         typer.echo(json.dumps({**folder.result(), "folder": str(folder.path), "report": str(page)}))
     else:
-        _tell(config, folder.result(), folder.path, page)
+        _tell(config, folder, page)
 
 
-def _tell(config: RunConfig, result: RunResult, folder: Path, page: Path) -> None:
+def _tell(config: RunConfig, folder: RunFolder, page: Path) -> None:
+    result = folder.result()
     noise = result["seeds"][0]["noise"]
     rate = "not known" if noise["rate"] is None else f"{noise['rate']:.1%}"
     typer.echo(
@@ -155,7 +155,14 @@ def _tell(config: RunConfig, result: RunResult, folder: Path, page: Path) -> Non
         name = "test accuracy" if reading == "model" else f"test accuracy, {reading}"
         typer.echo(f"{name} ({RULES[config.selection]}): {_spread([one['accuracy'] for one in chosen])}")
         typer.echo(f"  calibration error: {_spread([one['calibration_error'] for one in chosen])}")
-    typer.echo(f"run: {folder}\nreport: {page}")
+    last = [record for record in folder.metrics() if record["epoch"] == result["epochs"]]
+    learnt = [record["wrong_labels_learnt"] for record in last if "wrong_labels_learnt" in record]
+    recovered = [record["wrong_labels_recovered"] for record in last if "wrong_labels_recovered" in record]
+    if learnt:
+        typer.echo(
+            f"wrong training labels: learnt by heart {_spread(learnt)}, true class predicted {_spread(recovered)}"
+        )
+    typer.echo(f"run: {folder.path}\nreport: {page}")
 
 
 def _spread(shares: list[float]) -> str:

@@ -9,7 +9,7 @@ from postmax.train.checkpoint import DamagedRun
 from postmax.train.config import RunConfig, make_config, read_config, with_overrides
 from postmax.train.folder import Busy, RunFolder
 from postmax.train.loop import Diverged
-from postmax.train.prepare import resolve
+from postmax.train.own_files import resolve
 from postmax.train.run import Progress, execute
 
 __all__ = [

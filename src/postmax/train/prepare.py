@@ -2,69 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
-import warnings
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from postmax import data
-from postmax.data.own import fingerprint, idx_labels, is_table, names_label_file, read_own, with_classes
+from postmax.data.own import is_table, names_label_file, read_own, with_classes
 from postmax.data.splitting import stratified_mask, stratified_rows
 from postmax.data.table_encoder import Missing
 from postmax.data.tables import fit_encoder
 from postmax.errors import DataError, InputError
 from postmax.train.config import DataConfig, RunConfig
 from postmax.train.result import NoiseRecord
+from postmax.train.scaling import Scaling
 from postmax.transition import Transition, parse_noise
 from postmax.transition.noisy_labels import sha256_of_labels
-from postmax.transition.spec import is_matrix_file
 
 _CIFAR_PADDING, _IMAGENET_CROP = 4, 224
 _LARGE_IMAGES = ("webvision", "ilsvrc", "imagenet")
-
-
-class Scaling(NamedTuple):
-    """What is done to features, as the training rows have it: what is missing is filled in, then they are scaled.
-
-    Attributes:
-        fill: The median of each feature, in place of missing values.
-        mean: What is subtracted.
-        factor: What is multiplied with: 1 / deviation, and 0 for a feature that never changes.
-    """
-
-    fill: list[float]
-    mean: list[float]
-    factor: list[float]
-
-    @classmethod
-    def fit(cls, inputs: Tensor, *, standardise: bool) -> Scaling:
-        """Measure the training rows."""
-        rows = inputs.double()
-        fill = _medians(rows)
-        rows = torch.where(rows.isnan(), fill, rows)
-        if not standardise:
-            return cls(fill.tolist(), [0.0] * rows.shape[1], [1.0] * rows.shape[1])
-        std = rows.std(0, correction=0)
-        return cls(fill.tolist(), rows.mean(0).tolist(), torch.where(std > 0, 1 / std, 0).tolist())
-
-    def apply(self, part: data.Dataset) -> data.Dataset:
-        """The same rows, filled in and scaled."""
-        rows = torch.as_tensor(part.inputs).double()
-        fill, mean, factor = (rows.new_tensor(values) for values in self)
-        return replace(part, inputs=((torch.where(rows.isnan(), fill, rows) - mean) * factor).float())
-
-
-def _medians(rows: Tensor) -> Tensor:
-    """Of each feature over the rows that have it; 0 where none has."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # numpy's about features nobody has
-        return torch.from_numpy(np.nanmedian(rows.numpy(), axis=0)).nan_to_num(0.0)
 
 
 @dataclass(frozen=True)
@@ -121,52 +78,6 @@ def prepare(config: RunConfig, seed: int) -> SeedData:
         validation = None if validation is None else scaling.apply(validation)
     transition = _transition(config, train, given)
     return SeedData(seed, train, validation, test, noise, transition, scaling)
-
-
-def resolve(config: RunConfig) -> RunConfig:
-    """The configuration with absolute paths and the SHA-256 of every file it names: other content is another run.
-
-    Raises:
-        DataError: If a file is missing, or not what the configuration says it is.
-    """
-    config = _with_files(config)
-    files = [file for file in _files(config) if file is not None]
-    if not files:
-        return config
-    digest = hashlib.sha256("+".join(map(fingerprint, files)).encode()).hexdigest()
-    if config.data.sha256 is not None and digest != config.data.sha256:
-        raise DataError(
-            f"{' or '.join(files)} has changed since this run was configured (SHA-256 {digest[:12]}… instead of "
-            f"{config.data.sha256[:12]}…). Restore it, or start a new run."
-        )
-    return config.model_copy(update={"data": config.data.model_copy(update={"sha256": digest})})
-
-
-def _files(config: RunConfig) -> list[str | None]:
-    """Every file the run depends on, beside those of the catalogue."""
-    data = config.data
-    labels = [data.labels, data.test_labels] if data.path is not None and names_label_file(data.path) else []
-    matrices = [name for name in (config.noise, config.transition) if is_matrix_file(name)]
-    return [data.path, data.test_path, *labels, *matrices]
-
-
-def _with_files(config: RunConfig) -> RunConfig:
-    """Paths made absolute, and the label files that IDX images find beside them written out."""
-    data = config.data
-    changes: dict[str, str | None] = {name: _absolute(getattr(data, name)) for name in ("path", "test_path")}
-    if data.path is not None and names_label_file(data.path):
-        changes["labels"] = str(idx_labels(Path(changes["path"] or ""), _absolute(data.labels)))
-        if data.test_path is not None:
-            changes["test_labels"] = str(idx_labels(Path(changes["test_path"] or ""), _absolute(data.test_labels)))
-    update: dict[str, object] = {"data": data.model_copy(update=changes)}
-    for name in ("noise", "transition"):
-        if is_matrix_file(getattr(config, name)):
-            update[name] = _absolute(getattr(config, name))
-    return config.model_copy(update=update)
-
-
-def _absolute(path: str | None) -> str | None:
-    return None if path is None else str(Path(path).expanduser().resolve())
 
 
 def augmentation(config: DataConfig, train: data.Dataset) -> data.Augment | None:

@@ -21,7 +21,7 @@ from postmax.train.config import RunConfig
 from postmax.train.environment import environment
 from postmax.train.folder import RunFolder
 from postmax.train.loop import Diverged
-from postmax.train.prepare import resolve
+from postmax.train.own_files import resolve
 from postmax.train.result import EpochRecord, RunResult
 from postmax.train.saved import save_weights
 from postmax.train.selection import Keeper, summarise
