@@ -1,4 +1,4 @@
-"""Which network, learning rate and weight decay for breast cancer? Chosen on validation splits, the test part unseen.
+"""Which network, learning rate and weight decay for breast cancer? Chosen on validation splits, by no test accuracy.
 
 python benchmarks/breast_cancer_choice.py coarse    # 10 seeds, a wide grid
 python benchmarks/breast_cancer_choice.py refined   # 10 seeds, around the best of it

@@ -11,6 +11,7 @@ from torch.optim import SGD, Adam, AdamW
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, MultiStepLR, OneCycleLR, SequentialLR
 
 from postmax.errors import InputError
+from postmax.train import Diverged, execute
 from postmax.train.config import OptimiserConfig, ScheduleConfig
 from postmax.train.ema import Average
 from postmax.train.optimisers import clip_lanes, make_optimiser, set_rate
@@ -255,3 +256,10 @@ def test_averages_can_be_restored():
         kept = [t.clone() for t in (module.weight, other.weight, module.bias, other.bias)]
     assert torch.equal(kept[0], kept[1])
     assert torch.equal(kept[2], kept[3])
+
+
+def test_a_gradient_that_is_no_number_is_a_divergence(tmp_path):
+    """Clipping must not break off with an error of its own."""
+    config = small_config("optimiser.clip_norm=1", "optimiser.lr=1e30", "loss={divergence: pearson, link: exp}")
+    with pytest.raises(Diverged, match="diverged in epoch"):
+        execute(config, tmp_path)

@@ -99,7 +99,10 @@ class Trainer:
         self._fabric.backward(step.loss.sum())
         if config.optimiser.clip_norm is not None:
             if len(config.seeds) == 1:
-                self._fabric.clip_gradients(self.module, self._wrapped, max_norm=config.optimiser.clip_norm)
+                # What is no number shows in the next loss, and is reported from there.
+                self._fabric.clip_gradients(
+                    self.module, self._wrapped, max_norm=config.optimiser.clip_norm, error_if_nonfinite=False
+                )
             else:
                 clip_lanes(self._parameters, config.optimiser.clip_norm)
         self._wrapped.step()
