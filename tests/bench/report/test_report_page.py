@@ -7,6 +7,7 @@ import random
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,9 @@ def test_figures_that_mean_something_else_have_no_difference(tmp_path):
     assert "90.5 ± 0.7 paper 92.1 95.5 ± 0.7 (best)" in flat
     assert 'class="gap' not in text
     assert "difference from it" not in text
+    assert "hollow diamonds" not in text
+    comparable = write_report(small(tables=(replace(shown, comparable=True),), groups=(), matrices=()), tmp_path)
+    assert "hollow diamonds" in comparable.read_text("utf-8")
     assert "Best in each row: ours in 1 of 1 (" in text
     # The note is where the figures are.
     assert text.index('id="results"') < text.index("A small network.") < text.index('<table class="results"')

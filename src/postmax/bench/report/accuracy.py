@@ -63,7 +63,9 @@ def accuracy_figure(panel: Panel, colours: dict[str, str]) -> Figure:
 
 def in_words(panel: Panel) -> str:
     """What the picture shows, for those who cannot see it; the numbers are in the table."""
+    papers = any(cell.paper is not None for cell in panel.cells.values())
     return (
         f"Test accuracy of each cell of {short(panel.title, 60) or 'the table'}: dots with bars of one standard "
-        "deviation, the paper's figures as hollow diamonds. The same numbers are in the table above."
+        f"deviation{', the paper’s figures as hollow diamonds' if papers else ''}. The same numbers are in the table "
+        "above."
     )

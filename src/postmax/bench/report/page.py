@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from postmax.bench.report.content import ReportContent, Run
 from postmax.bench.report.grids import table_view
 from postmax.bench.report.pictures import draw
 from postmax.bench.rules import ordered
+from postmax.bench.table import Table
 from postmax.errors import DataError, InputError
 from postmax.extras import need
 from postmax.files import atomic_write
@@ -53,6 +54,7 @@ def write_report(content: ReportContent, folder: Path) -> Path:
     except OSError as error:
         raise DataError(f"{folder} could not be made: {error.strerror or error}.") from error
     tables = ordered(content.tables, content.headline)
+    drawn = tables[0] if tables[0].comparable else _without_figures(tables[0])
     files = resources.files(__package__)
     environment = jinja.Environment(
         autoescape=True,
@@ -68,7 +70,8 @@ def write_report(content: ReportContent, folder: Path) -> Path:
         scale=tables[0].scale,
         note=tables[0].note,
         tables=[table_view(table) for table in tables],
-        pictures=draw(content, tables[0], folder),
+        pictures=draw(content, drawn, folder),
+        papers=any(cell.paper is not None for panel in drawn.panels for cell in panel.cells.values()),
         noise=_noise(content.runs),
         duration=in_words,
         seeds=_ranges(content.seeds),
@@ -78,6 +81,15 @@ def write_report(content: ReportContent, folder: Path) -> Path:
         # A name may hold half of a surrogate pair, which no file can.
         file.write(text.encode("utf-8", errors="replace"))
     return path
+
+
+def _without_figures(table: Table) -> Table:
+    """Figures that cannot be compared with ours would only make the picture too wide to see anything in it."""
+    panels = (
+        replace(panel, cells={key: replace(cell, paper=None) for key, cell in panel.cells.items()})
+        for panel in table.panels
+    )
+    return replace(table, panels=tuple(panels))
 
 
 def _noise(runs: Sequence[Run]) -> list[NoiseView]:
