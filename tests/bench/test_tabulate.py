@@ -221,8 +221,8 @@ def test_markdown():
         "",
         (
             "Test accuracy in per cent, mean ± std of n = 2 seeds (oracle, best epoch on the test set: nobody can "
-            "choose it without the truth). Bold: the highest mean of its row. *: below it with p < 0.05 (paired "
-            "t-test, Holm)."
+            "choose it without the truth). Bold: the best of its row, where cells compete. *: below it with p < 0.05 "
+            "(paired t-test, Holm)."
         ),
     ]
 

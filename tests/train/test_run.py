@@ -487,7 +487,7 @@ def test_weights_know_what_they_are_for(tmp_path):
     config = small_config("loss={divergence: sl, correction: posterior}", "selection=oracle", "seeds=[7]")
     execute(config, tmp_path)
     with safe_open(tmp_path / "model.safetensors", framework="pt") as file:
-        about, transition = json.loads(file.metadata()["about"]), file.get_tensor(TRANSITION)
+        about, transition = json.loads(file.metadata()["postmax"]), file.get_tensor(TRANSITION)
     part = prepare(config, 7)
     assert about["model"] == {"name": "mlp", "hidden": [4]}
     assert about["loss"] == {"name": "fpml", "divergence": "sl", "correction": "posterior"}
@@ -514,3 +514,17 @@ def test_progress(tmp_path):
     assert seen[-1].accuracy == pytest.approx(np.mean([r["test_accuracy"] for r in records if r["epoch"] == 4]))
     assert seen[-1].seconds_left == 0
     assert all(state.seconds_left > 0 for state in seen[:-1])
+
+
+def test_small_networks_run_with_one_thread(tmp_path):
+    """A second thread brings nothing to them, and on a busy machine costs a lot."""
+    torch.set_num_threads(2)
+    execute(small_config(), tmp_path)
+    assert RunFolder(tmp_path).threads() == 1
+    assert torch.get_num_threads() == 2
+
+
+def test_weights_are_the_same_file_each_time(tmp_path):
+    for name in "ab":
+        execute(small_config(), tmp_path / name)
+    assert (tmp_path / "a" / "model.safetensors").read_bytes() == (tmp_path / "b" / "model.safetensors").read_bytes()

@@ -80,7 +80,6 @@ def test_no_unknown_key_is_passed_over(key):
         ("seeds=[]", "seeds: .*at least 1 item"),
         ("seeds=[1, 2, 1]", "seeds: one is there twice"),
         ("seeds=[1, x]", "seeds.1: .*valid integer.*got 'x'"),
-        ("seeds=3", "seeds: Input should be a valid tuple, got 3"),
         ("ema=1", "ema: .*less than 1"),
         ("data.test_share=1", "data.test_share: .*less than 1"),
         ("data.train_rows=1", "data.train_rows: .*greater than or equal to 2"),
@@ -406,3 +405,22 @@ def test_the_matrix_in_a_file_is_part_of_the_identity(tmp_path, key):
         path.write_text(text)
         ids.add(resolve(small_config(f"{key}={path}", "loss.correction=forward")).run_id)
     assert len(ids) == 2
+
+
+def test_a_name_said_later_keeps_the_options_said_before():
+    content = with_overrides(DIGITS, ["loss.floor=0.05", "loss.divergence=rkl", "loss=fpml"])
+    assert make_config(content).loss.options == {"floor": 0.05, "divergence": "rkl"}
+    assert (
+        make_config(with_overrides({**DIGITS, "loss": {"name": "fpml", "floor": 0.1}}, ["loss=ce"])).loss.options == {}
+    )
+
+
+def test_words_and_single_values_for_sections_and_lists():
+    config = make_config(with_overrides(DIGITS, ["optimiser=adam", "schedule=constant", "seeds=3", "data.drop=id"]))
+    assert (config.optimiser.name, config.schedule.name) == ("adam", "constant")
+    assert (config.seeds, config.data.drop) == ((3,), ("id",))
+
+
+def test_a_transition_that_is_nothing_is_refused_also_without_a_correction():
+    with pytest.raises(InputError, match="known, estimated or the file"):
+        make_config(with_overrides(DIGITS, ["transition=estimate"]))

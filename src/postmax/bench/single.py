@@ -8,6 +8,7 @@ from pathlib import Path
 from postmax.bench.jobs import Job, Use
 from postmax.bench.protocol import Protocol, make
 from postmax.bench.report import make_report
+from postmax.data import is_clean
 from postmax.train import RunConfig, RunFolder
 
 _SCALE = "one run"
@@ -32,13 +33,16 @@ def write_run_report(config: RunConfig, run: RunFolder) -> Path:
 def _protocol(config: RunConfig, readings: list[str]) -> Protocol:
     data = config.data.name or Path(config.data.path or "").name
     loss = ", ".join([config.loss.name, *(str(value) for value in config.loss.options.values() if value is not None)])
+    noise = config.noise
+    if noise == "none" and (config.data.name is None or not is_clean(config.data.name)):
+        noise = "not known"
     content = {
         "title": f"{data}: {loss}",
-        "about": f"{config.model.name} on {data}, label noise: {config.noise}.",
+        "about": f"{config.model.name} on {data}, label noise: {noise}.",
         "compare": "columns",
         "run": config.model_dump(mode="json"),
         "scales": {_SCALE: {"seeds": list(config.seeds), "stack": len(config.seeds)}},
-        "panels": [{"name": f"label noise: {config.noise}"}],
+        "panels": [{"name": f"label noise: {noise}"}],
         "rows": [{"name": loss}],
         "columns": [{"name": "accuracy" if name == "model" else name, "reading": name} for name in readings],
     }

@@ -76,7 +76,7 @@ def caption(table: Table, panel: Panel) -> str:
     number = "one seed" if seeds == 1 else f"mean ± std of n = {seeds} seeds"
     text = f"Test accuracy in per cent, {number} ({RULES[table.selection]})."
     if any(cell.best for cell in cells):
-        text += f" Bold: the highest mean of its {table.along}."
+        text += f" Bold: the best of its {table.along}, where cells compete."
     if any(cell.p_value is not None for cell in cells):
         text += f" *: below it with p < {LEVEL} ({name_of_test(cells)})."
     if outsiders := not_competing(cells):

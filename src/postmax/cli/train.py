@@ -44,9 +44,9 @@ def train(
     """Train one network, or one for each of several seeds.
 
     \b
-    postmax train digits noise=symmetric:0.4
-    postmax train digits noise=pair:0.3 loss.divergence=sl loss.correction=forward seeds=[0,1,2]
-    postmax train table.csv data.labels=species data.drop=[id] epochs=50
+    postmax train digits noise=symmetric:0.4 loss.correction=forward
+    postmax train digits noise=pair:0.3 loss.divergence=sl loss.correction=objective seeds=[0,1,2]
+    postmax train table.csv data.labels=species data.drop=[id] loss.correction=forward transition=estimated
     postmax train train-images-idx3-ubyte.gz data.labels=train-labels-idx1-ubyte.gz
     postmax train cifar10 noise=uniform:low model=cnn8 --dry-run
     postmax train --config postmax-results/runs/ID/config.yaml optimiser.lr=0.1
@@ -155,6 +155,10 @@ def _tell(config: RunConfig, folder: RunFolder, page: Path) -> None:
         name = "test accuracy" if reading == "model" else f"test accuracy, {reading}"
         typer.echo(f"{name} ({RULES[config.selection]}): {_spread([one['accuracy'] for one in chosen])}")
         typer.echo(f"  calibration error: {_spread([one['calibration_error'] for one in chosen])}")
+    if noise["rate"] is None:
+        typer.echo(
+            "  (against the labels as given: where one is wrong, a right answer counts as an error)"
+        )
     last = [record for record in folder.metrics() if record["epoch"] == result["epochs"]]
     learnt = [record["wrong_labels_learnt"] for record in last if "wrong_labels_learnt" in record]
     recovered = [record["wrong_labels_recovered"] for record in last if "wrong_labels_recovered" in record]

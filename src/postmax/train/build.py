@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 
+_SMALL_NETWORK = 100_000  # parameters
+
+
 @dataclass(frozen=True)
 class Built:
     """A run, ready to start."""
@@ -41,6 +44,12 @@ class Built:
     def parameters(self) -> int:
         """How many numbers the networks of one seed learn."""
         return sum(p.numel() for p in self.method.parameters()) // len(self.data)
+
+    @property
+    def threads(self) -> int:
+        """How many are of use: to a small network a second one brings nothing, and on a busy machine costs a lot."""
+        small = self.device.type == "cpu" and self.parameters < _SMALL_NETWORK
+        return 1 if small else torch.get_num_threads()
 
 
 def build(config: RunConfig) -> Built:

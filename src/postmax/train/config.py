@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from postmax.errors import DataError, InputError
 from postmax.registry import unknown_name
+from postmax.transition.spec import is_matrix_file
 
 # Part of every run's identity: raise it when the same configuration starts to mean another computation.
 GENERATION = 1
@@ -38,15 +39,22 @@ class Choice(BaseModel):
         return dict(self.model_extra or {})
 
 
-def _choice(default: str) -> BeforeValidator:
+_DEFAULTS = {"model": "mlp", "method": "standard", "loss": "fpml", "optimiser": "sgd", "schedule": "cosine"}
+
+
+def _choice(section: str) -> BeforeValidator:
     """Options alone belong to the default: `{divergence: sl}` is `{name: fpml, divergence: sl}`."""
 
     def complete(value: Any) -> Any:
         if isinstance(value, str):
             return {"name": value}
-        return {"name": default, **value} if isinstance(value, Mapping) else value
+        return {"name": _DEFAULTS[section], **value} if isinstance(value, Mapping) else value
 
     return BeforeValidator(complete)
+
+
+def _one_or_more(value: Any) -> Any:
+    return value if isinstance(value, list | tuple) else (value,)
 
 
 # A column may be called 0.
@@ -82,7 +90,7 @@ class DataConfig(_Section):
     labels: Text | None = None
     test_path: str | None = None
     test_labels: str | None = None
-    drop: tuple[Text, ...] = ()
+    drop: Annotated[tuple[Text, ...], BeforeValidator(_one_or_more)] = ()
     missing: Literal["error", "median"] = "error"
     size: int | None = Field(None, ge=1)
     split: Literal["official", "random"] = "official"
@@ -174,11 +182,11 @@ class RunConfig(_Section):
     noise: str = "none"
     noise_exact: bool = True
     transition: str = "known"
-    model: Annotated[Choice, _choice("mlp")] = Choice(name="mlp")
-    method: Annotated[Choice, _choice("standard")] = Choice(name="standard")
-    loss: Annotated[Choice, _choice("fpml")] = Choice(name="fpml")
-    optimiser: OptimiserConfig = OptimiserConfig()
-    schedule: ScheduleConfig = ScheduleConfig()
+    model: Annotated[Choice, _choice("model")] = Choice(name="mlp")
+    method: Annotated[Choice, _choice("method")] = Choice(name="standard")
+    loss: Annotated[Choice, _choice("loss")] = Choice(name="fpml")
+    optimiser: Annotated[OptimiserConfig, _choice("optimiser")] = OptimiserConfig()
+    schedule: Annotated[ScheduleConfig, _choice("schedule")] = ScheduleConfig()
     epochs: int = Field(100, ge=1)
     batch_size: int = Field(128, ge=1)
     evaluate_every: int = Field(1, ge=1)
@@ -186,13 +194,15 @@ class RunConfig(_Section):
     ema: float | None = Field(None, gt=0, lt=1)
     precision: Literal["32-true", "bf16-mixed"] = "32-true"
     accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    seeds: tuple[int, ...] = Field((0,), min_length=1)
+    seeds: Annotated[tuple[int, ...], BeforeValidator(_one_or_more)] = Field((0,), min_length=1)
     save_model: bool = True
 
     @model_validator(mode="after")
     def _consistent(self) -> RunConfig:
         if len(set(self.seeds)) < len(self.seeds):
             raise ValueError("seeds: one is there twice")
+        if self.transition not in ("known", "estimated") and not is_matrix_file(self.transition):
+            raise ValueError(f"transition is known, estimated or the file of a matrix, not {self.transition!r}")
         if self.selection == "noisy-val" and not self.data.validation_share:
             raise ValueError("selection noisy-val needs data.validation_share, for example 0.1")
         return self
@@ -314,6 +324,8 @@ def set_key(content: dict[str, Any], key: str, value: Any) -> None:
         content = content[part]
     # A mapping is merged, so that {loss: {divergence: sl}} changes one option and keeps the others.
     before = content.get(last)
+    if isinstance(value, str) and isinstance(before, Mapping) and before.get("name", _DEFAULTS.get(last)) == value:
+        value = {"name": value}  # a name said later keeps the options said before
     if isinstance(value, Mapping) and isinstance(before, str | Mapping):
         value = {**({"name": before} if isinstance(before, str) else before), **value}
     content[last] = value

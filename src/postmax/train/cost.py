@@ -21,14 +21,17 @@ def measure_epoch_seconds(config: RunConfig) -> float:
     Raises:
         InputError: If the run could not even be started.
     """
+    threads = torch.get_num_threads()
     with torch.random.fork_rng():
         rows = min(_FEW_ROWS, config.batch_size)
         built = build(config.model_copy(update={"batch_size": rows}))
+        torch.set_num_threads(built.threads)
         seconds = _seconds_of_a_step(built.trainer)
         if rows < config.batch_size and seconds * config.batch_size / rows < _CHEAP:
             # Larger batches use a machine better; where that is cheap to know, they are measured as they are.
             rows = config.batch_size
             seconds = _seconds_of_a_step(build(config).trainer)
+    torch.set_num_threads(threads)
     train, test = len(built.data[0].train), len(built.data[0].test)
     return seconds / rows * (train + _FORWARD * test / config.evaluate_every)
 

@@ -20,6 +20,7 @@ def save_weights(run: RunFolder, config: RunConfig, built: Built, weights: Seque
     """One safetensors file for each seed; its header says what network it is for and what goes in and comes out."""
     for part, state in zip(built.data, weights, strict=True):
         about = {
+            "format": "postmax model 1",
             "model": config.model.model_dump(),
             "loss": config.loss.model_dump(),
             "classes": list(part.train.classes),
@@ -33,7 +34,8 @@ def save_weights(run: RunFolder, config: RunConfig, built: Built, weights: Seque
         tensors = {key: tensor.detach().cpu().contiguous() for key, tensor in state.items()}
         if part.transition is not None:
             tensors[TRANSITION] = part.transition.matrix
-        run.write(name, to_bytes(tensors, {"format": "postmax model 1", "about": json.dumps(about)}))
+        # One entry: of several, the order in the file would be another each time.
+        run.write(name, to_bytes(tensors, {"postmax": json.dumps(about)}))
 
 
 def _pixels(built: Built) -> dict[str, object] | None:
