@@ -129,6 +129,7 @@ def log_of(store: Path) -> list[tuple[str, str]]:
 
 def drive(store: Path, jobs: list[Job], workers: int) -> None:
     """The body of a process that sweeps, like a command in a terminal of its own."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the tests' own shell does about it
     os.setsid()
     with (store / "stderr.txt").open("a") as file:
         os.dup2(file.fileno(), 2)

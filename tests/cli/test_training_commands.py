@@ -215,10 +215,14 @@ def test_divergence_stops_at_once_and_is_remembered(capsys, tmp_path):
 
 
 def test_interrupt_says_how_to_go_on(tmp_path):
-    command = [sys.executable, "-m", "postmax", "train", "digits", "epochs=100000", "-o", str(tmp_path)]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
-    ) as process:
+    # Where the tests run in the background, their shell has told everybody to ignore the signal.
+    program = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from postmax.cli import main; main(sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", program, "train", "digits", "epochs=100000", "-o", str(tmp_path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
         deadline = time.monotonic() + 120
         while not any(file.stat().st_size for file in tmp_path.glob("runs/*/metrics.jsonl")):
             assert time.monotonic() < deadline
@@ -226,6 +230,9 @@ def test_interrupt_says_how_to_go_on(tmp_path):
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
     assert process.returncode == 130
     assert "postmax resume" in err
     assert "Traceback" not in err

@@ -156,9 +156,7 @@ def _tell(config: RunConfig, folder: RunFolder, page: Path) -> None:
         typer.echo(f"{name} ({RULES[config.selection]}): {_spread([one['accuracy'] for one in chosen])}")
         typer.echo(f"  calibration error: {_spread([one['calibration_error'] for one in chosen])}")
     if noise["rate"] is None:
-        typer.echo(
-            "  (against the labels as given: where one is wrong, a right answer counts as an error)"
-        )
+        typer.echo("  (against the labels as given: where one is wrong, a right answer counts as an error)")
     last = [record for record in folder.metrics() if record["epoch"] == result["epochs"]]
     learnt = [record["wrong_labels_learnt"] for record in last if "wrong_labels_learnt" in record]
     recovered = [record["wrong_labels_recovered"] for record in last if "wrong_labels_recovered" in record]

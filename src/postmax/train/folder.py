@@ -162,6 +162,20 @@ class RunFolder:
         with atomic_write(self.path / name) as file:
             file.write(content)
 
+    def append(self, name: str, text: str) -> None:
+        """More lines for a file. It is opened for each: a buffer that could not be written must not linger."""
+        path = self.path / name
+        try:
+            with path.open("a", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise DataError(f"{path} could not be written: {error.strerror}.") from error
+
+    def sync(self, name: str) -> None:
+        """Wait until what was appended to a file is on the disk."""
+        with (self.path / name).open("rb") as file:
+            os.fsync(file.fileno())
+
     def finish(self, result: RunResult) -> None:
         """Write the result, then say that it is there; what only a running run needs goes."""
         content = self.write_json("result.json", result)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import torch
 
-from postmax.errors import DataError, InputError
+from postmax.errors import InputError
 from postmax.train import checkpoint
 from postmax.train.build import Built, build
 from postmax.train.checkpoint import Checkpoint, DamagedRun
@@ -150,35 +149,30 @@ class _Execution:
         """Train to the end and write the result."""
         started, trained_before, first = time.perf_counter(), self.seconds, self.done
         last_save, pause = started, self.checkpoint_seconds
-        with self._append() as log:
-            for epoch in range(first, self.config.epochs):
-                self._epoch(epoch, log)
-                now = time.perf_counter()
-                self.seconds = trained_before + now - started
-                self._tell((now - started) / (epoch + 1 - first) * (self.config.epochs - epoch - 1))
-                if now - last_save >= pause and epoch + 1 < self.config.epochs:
-                    os.fsync(log.fileno())  # the checkpoint must not know more epochs than the record
-                    self._save()
-                    last_save = time.perf_counter()
-                    pause = max(self.checkpoint_seconds, _COSTS * (last_save - now)) if self.checkpoint_seconds else 0.0
+        for epoch in range(first, self.config.epochs):
+            self._epoch(epoch)
+            now = time.perf_counter()
+            self.seconds = trained_before + now - started
+            self._tell((now - started) / (epoch + 1 - first) * (self.config.epochs - epoch - 1))
+            if now - last_save >= pause and epoch + 1 < self.config.epochs:
+                self.run.sync("metrics.jsonl")  # the checkpoint must not know more epochs than the record
+                self._save()
+                last_save = time.perf_counter()
+                pause = max(self.checkpoint_seconds, _COSTS * (last_save - now)) if self.checkpoint_seconds else 0.0
         result = self._result()
         if self.config.save_model:
             save_weights(self.run, self.config, self.built, self.keeper.weights)
         self.run.finish(result)
         return result
 
-    def _epoch(self, epoch: int, log: IO[str]) -> None:
+    def _epoch(self, epoch: int) -> None:
         trainer, last = self.built.trainer, epoch + 1 == self.config.epochs
         records = trainer.epoch(epoch)
         if last or (epoch + 1) % self.config.evaluate_every == 0:
             with trainer.averaged():
                 scores = trainer.judge(self.built.evaluator, epoch, records)
                 self.keeper.look(self.built.method, records, scores, last=last)
-        try:
-            log.write("".join(map(_line, records)))
-            log.flush()
-        except OSError as error:
-            raise DataError(f"{log.name} could not be written: {error.strerror}.") from error
+        self.run.append("metrics.jsonl", "".join(map(_line, records)))
         self.records += records
         self.done = epoch + 1
 
@@ -190,9 +184,6 @@ class _Execution:
         found = [record["test_accuracy"] for record in records if "test_accuracy" in record]
         accuracy = sum(found) / len(found) if found else None
         self.progress(Progress(self.done, self.config.epochs, loss, accuracy, seconds_left))
-
-    def _append(self) -> IO[str]:
-        return (self.run.path / "metrics.jsonl").open("a", encoding="utf-8")
 
     def _write_records(self) -> None:
         """The records of the epochs that count; lines of epochs that will be run again go."""
