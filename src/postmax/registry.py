@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import importlib
+import pkgutil
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
@@ -82,3 +84,9 @@ def resolve(value: T | str, kind: type[T], lookup: Callable[[str], T]) -> T:
     if isinstance(value, str):
         return lookup(value)
     raise InputError(f"expected a {kind.__name__} or its name, got {type(value).__name__}.")
+
+
+def import_modules(package: str) -> None:
+    """Import every module of a package, so that each can register what it has: one file adds a thing."""
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        importlib.import_module(f"{package}.{module.name}")

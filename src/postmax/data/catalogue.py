@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
-import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +11,7 @@ from postmax.data.dataset import Dataset
 from postmax.data.download import RemoteFile, fetch
 from postmax.data.files import data_root, first_existing
 from postmax.errors import DataError
-from postmax.registry import Registry
+from postmax.registry import Registry, import_modules
 
 
 @dataclass(frozen=True)
@@ -145,6 +143,4 @@ def load(name: str, *, split: str = "train", root: str | Path | None = None, dow
 @functools.cache
 def _discover() -> None:
     """Import every module of this package, so that each registers what it reads."""
-    package = importlib.import_module("postmax.data")
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"postmax.data.{module.name}")
+    import_modules("postmax.data")

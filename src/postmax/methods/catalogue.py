@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
-import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from postmax.methods.method import Method, Setting
-from postmax.registry import Registry, unknown_name
+from postmax.registry import Registry, import_modules, unknown_name
 
 
 @dataclass(frozen=True)
@@ -63,6 +61,4 @@ def summary(name: str) -> str:
 @functools.cache
 def _discover() -> None:
     """Import every module of this package, so that each registers its method."""
-    package = importlib.import_module("postmax.methods")
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"postmax.methods.{module.name}")
+    import_modules("postmax.methods")

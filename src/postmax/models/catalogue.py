@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
-import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from postmax.errors import InputError
 from postmax.models.network import Network
-from postmax.registry import Registry, unknown_name
+from postmax.registry import Registry, import_modules, unknown_name
 
 
 @dataclass(frozen=True)
@@ -136,6 +134,4 @@ batch_norm, dropout, hidden.
 @functools.cache
 def _discover() -> None:
     """Import every module of this package, so that each registers what it builds."""
-    package = importlib.import_module("postmax.models")
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"postmax.models.{module.name}")
+    import_modules("postmax.models")

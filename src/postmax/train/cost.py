@@ -8,6 +8,7 @@ import torch
 
 from postmax.train.build import build
 from postmax.train.config import RunConfig
+from postmax.train.environment import own_settings
 from postmax.train.loop import Trainer
 
 _FEW_ROWS, _CHEAP, _STEPS = 16, 0.1, 5
@@ -21,8 +22,7 @@ def measure_epoch_seconds(config: RunConfig) -> float:
     Raises:
         InputError: If the run could not even be started.
     """
-    threads = torch.get_num_threads()
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(), own_settings():
         rows = min(_FEW_ROWS, config.batch_size)
         built = build(config.model_copy(update={"batch_size": rows}))
         torch.set_num_threads(built.threads)
@@ -31,7 +31,6 @@ def measure_epoch_seconds(config: RunConfig) -> float:
             # Larger batches use a machine better; where that is cheap to know, they are measured as they are.
             rows = config.batch_size
             seconds = _seconds_of_a_step(build(config).trainer)
-    torch.set_num_threads(threads)
     train, test = len(built.data[0].train), len(built.data[0].test)
     return seconds / rows * (train + _FORWARD * test / config.evaluate_every)
 

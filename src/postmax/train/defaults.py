@@ -18,7 +18,7 @@ _IMAGES = {
     "epochs": 30,
     "batch_size": 128,
     "optimiser": {"lr": 0.1, "weight_decay": 5e-4, "nesterov": True},
-    "schedule": "one-cycle",
+    "schedule": {"name": "one-cycle"},
 }
 _FEATURES = {"model": "mlp", "epochs": 100, "optimiser": {"lr": 0.02, "weight_decay": 1e-3}}
 
@@ -37,8 +37,6 @@ def with_defaults(content: Mapping[str, Any]) -> dict[str, Any]:
     chosen: dict[str, Any] = dict(_IMAGES if images else _FEATURES)
     if not images:
         chosen["batch_size"] = 32 if len(train) < _MANY_ROWS else 128
-    if isinstance(chosen.get("schedule"), str):
-        chosen["schedule"] = {"name": chosen["schedule"]}
     result = dict(content)
     for key, value in chosen.items():
         given = content.get(key)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 
 import torch
@@ -25,3 +27,14 @@ def environment(device: torch.device | None = None) -> dict[str, str]:
     if device is not None:
         found["device"] = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
     return found
+
+
+@contextmanager
+def own_settings() -> Iterator[None]:
+    """Inside, GPUs compute what can be repeated; afterwards the caller's settings and threads are back."""
+    threads, cudnn = torch.get_num_threads(), torch.backends.cudnn
+    try:
+        with cudnn.flags(enabled=cudnn.enabled, benchmark=False, deterministic=True):
+            yield
+    finally:
+        torch.set_num_threads(threads)

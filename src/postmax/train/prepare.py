@@ -20,7 +20,6 @@ from postmax.train.scaling import Scaling
 from postmax.transition import Transition, parse_noise
 from postmax.transition.noisy_labels import sha256_of_labels
 
-_CIFAR_PADDING, _IMAGENET_CROP = 4, 224
 _LARGE_IMAGES = ("webvision", "ilsvrc", "imagenet")
 
 
@@ -90,14 +89,8 @@ def augmentation(config: DataConfig, train: data.Dataset) -> data.Augment | None
         kind = "crop-flip" if name.startswith(("cifar", *_LARGE_IMAGES)) else "none"
     if kind == "none":
         return replace(data.Augment.none(statistics), cutout=config.cutout, random=config.cutout > 0)
-    large = name.startswith(_LARGE_IMAGES)
-    return data.Augment(
-        crop=_IMAGENET_CROP if large else None,
-        padding=0 if large else _CIFAR_PADDING,
-        flip=kind == "crop-flip",
-        cutout=config.cutout,
-        statistics=statistics,
-    )
+    usual = "imagenet" if name.startswith(_LARGE_IMAGES) else "cifar10"
+    return data.standard(usual, flip=kind == "crop-flip", cutout=config.cutout, statistics=statistics)
 
 
 def _split(config: DataConfig, seed: int) -> tuple[data.Dataset, data.Dataset]:

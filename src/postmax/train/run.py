@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from postmax.train import checkpoint
 from postmax.train.build import Built, build
 from postmax.train.checkpoint import Checkpoint, DamagedRun
 from postmax.train.config import RunConfig
-from postmax.train.environment import environment
+from postmax.train.environment import environment, own_settings
 from postmax.train.folder import RunFolder
 from postmax.train.loop import Diverged
 from postmax.train.own_files import resolve
@@ -73,7 +72,7 @@ def execute(
     if run.state == "done" and not restart:
         _check_identity(run, config)
         return run.result()
-    with run.lock(), torch.random.fork_rng(), _own_settings():
+    with run.lock(), torch.random.fork_rng(), own_settings():
         if run.state == "done" and not restart:  # while we waited
             return run.result()
         built = build(config)  # first of all: what cannot be built leaves no trace
@@ -86,17 +85,6 @@ def execute(
         except Diverged as error:
             run.write_json("failure.json", {"error": str(error)})
             raise
-
-
-@contextmanager
-def _own_settings() -> Iterator[None]:
-    """Inside, GPUs compute what can be repeated; afterwards the caller's settings and threads are back."""
-    threads, cudnn = torch.get_num_threads(), torch.backends.cudnn
-    try:
-        with cudnn.flags(enabled=cudnn.enabled, benchmark=False, deterministic=True):
-            yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _check_identity(run: RunFolder, config: RunConfig) -> None:
