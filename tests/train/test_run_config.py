@@ -12,7 +12,8 @@ from small_runs import feature_archive, own_config, small_config, write_idx
 from postmax.errors import DataError, InputError
 from postmax.train import config as module
 from postmax.train import make_config, read_config, resolve, with_overrides
-from postmax.train.config import DataConfig, OptimiserConfig, RunConfig, ScheduleConfig, read_yaml
+from postmax.train.config import DataConfig, OptimiserConfig, RunConfig, ScheduleConfig
+from postmax.train.settings import read_yaml, set_key
 
 DIGITS = {"data": {"name": "digits"}}
 
@@ -333,7 +334,7 @@ def test_every_field_is_part_of_the_identity():
     ids = {"": small_config().run_id}
     for key, value in CHANGES.items():
         content = yaml.safe_load(small_config().to_yaml())
-        module.set_key(content, key, value)
+        set_key(content, key, value)
         ids[key] = make_config(content).run_id
     assert len(set(ids.values())) == len(ids)
     assert all(re.fullmatch("[0-9a-f]{16}", run_id) for run_id in ids.values())

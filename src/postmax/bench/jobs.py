@@ -9,8 +9,9 @@ from typing import Any, cast
 
 from postmax.bench.protocol import Column, Protocol, chosen
 from postmax.errors import InputError
-from postmax.train.config import RunConfig, make_config, set_key, with_overrides
+from postmax.train.config import RunConfig, make_config
 from postmax.train.own_files import resolve
+from postmax.train.settings import set_key, with_overrides
 
 Resolve = Callable[[RunConfig], RunConfig]
 

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from postmax.errors import InputError
 from postmax.registry import unknown_name
-from postmax.train.config import explain, read_yaml
+from postmax.train.config import explain
+from postmax.train.settings import read_yaml
 
 _FOLDER = Path(__file__).resolve().parent.parent / "protocols"
 

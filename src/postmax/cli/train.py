@@ -22,9 +22,9 @@ from postmax.cli.options import JsonFlag, OutFolder
 from postmax.errors import DataError, InputError
 from postmax.registry import unknown_name
 from postmax.train import Progress, RunConfig, RunFolder, execute, make_config, resolve
-from postmax.train.config import read_yaml, with_overrides
 from postmax.train.cost import measure_epoch_seconds
 from postmax.train.defaults import with_defaults
+from postmax.train.settings import read_yaml, with_overrides
 
 
 def train(

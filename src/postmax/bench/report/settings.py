@@ -7,7 +7,8 @@ from typing import Any
 
 import yaml
 
-from postmax.train.config import RunConfig, set_key
+from postmax.train.config import RunConfig
+from postmax.train.settings import set_key
 
 # Where data lie on one machine, and what the list of runs says anyhow.
 _NOT_SHOWN = ("data.root", "seeds")

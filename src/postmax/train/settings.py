@@ -1,0 +1,87 @@
+"""Settings as people write them: YAML files, and `key=value` on a command line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from postmax.errors import DataError, InputError
+
+# What a section is that has options but no name.
+DEFAULT_NAMES = {"model": "mlp", "method": "standard", "loss": "fpml", "optimiser": "sgd", "schedule": "cosine"}
+
+
+class _Words(yaml.SafeLoader):
+    """YAML as people mean it: 1e-3 is a number, and only true and false are truth values, not no and off."""
+
+
+_Words.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in found if tag != "tag:yaml.org,2002:bool" or first in "tTfF"]
+    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Words.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
+)
+
+
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """A YAML file that holds keys and values.
+
+    Raises:
+        DataError: If it is missing, damaged, or holds anything else.
+    """
+    path = Path(path).expanduser()
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), _Words)  # noqa: S506  (a SafeLoader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise DataError(f"{path} could not be read as YAML: {reason}.") from error
+    if not isinstance(content, dict):
+        raise DataError(f"{path} holds no keys and values.")
+    return content
+
+
+def with_overrides(content: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
+    """Plain values with `key=value` texts put in, such as `optimiser.lr=0.1` or `loss=ce`; values are read as YAML.
+
+    Raises:
+        InputError: If a text is not of that form.
+
+    Example:
+        >>> with_overrides({"loss": "ce"}, ["loss.weight=null", "seeds=[1, 2]"])
+        {'loss': {'name': 'ce', 'weight': None}, 'seeds': [1, 2]}
+    """
+    result: dict[str, Any] = json.loads(json.dumps(content))
+    for text in overrides:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise InputError(f"{text!r} is no key=value, such as optimiser.lr=0.1.")
+        try:
+            parsed = yaml.load(value, _Words) if value.strip() else None  # noqa: S506  (a SafeLoader)
+        except yaml.YAMLError as error:
+            raise InputError(f"{text!r}: the value is no YAML ({error}).") from error
+        set_key(result, key.strip(), parsed)
+    return result
+
+
+def set_key(content: dict[str, Any], key: str, value: Any) -> None:
+    """Put a value under a dotted key; a name alone on the way (`loss: ce`) becomes `{name: ce}`."""
+    *parents, last = key.split(".")
+    for part in parents:
+        inner = content.get(part)
+        if not isinstance(inner, str | Mapping | None):
+            raise InputError(f"{key}: {part} has no keys, it is {inner!r}.")
+        content[part] = {"name": inner} if isinstance(inner, str) else dict(inner or {})
+        content = content[part]
+    # A mapping is merged, so that {loss: {divergence: sl}} changes one option and keeps the others.
+    before = content.get(last)
+    if isinstance(value, str) and isinstance(before, Mapping) and before.get("name", DEFAULT_NAMES.get(last)) == value:
+        value = {"name": value}  # a name said later keeps the options said before
+    if isinstance(value, Mapping) and isinstance(before, str | Mapping):
+        value = {**({"name": before} if isinstance(before, str) else before), **value}
+    content[last] = value
