@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from postmax.divergences import Divergence
-from postmax.functional.contract import (
-    Target,
-    autocast_enabled,
-    check_logits,
-    check_options,
-    classes_last,
-    look,
-    may_look,
-    refuse_nan,
-    working_dtype,
-)
+from postmax.functional.contract import check_options
 from postmax.functional.kernels import HardRows, SoftRows, SoftRowsForwardAD
 from postmax.functional.objective import Objective
+from postmax.functional.rows import reduced_loss
 from postmax.links import Link
 from postmax.transition import Transition
 from postmax.transition.matrix import Matrix
@@ -51,94 +44,59 @@ def fpml_loss(
     check_options(reduction, label_smoothing, weight, ignore_index)
     objective = Objective.build(divergence, link, transition, correction, passive_weight, floor)
     objective.check_weight(weight)
-    return objective_loss(objective, logits, target, weight, ignore_index, reduction, label_smoothing)
+    return reduced_loss(
+        ObjectiveRows(objective),
+        logits,
+        target,
+        weight=weight,
+        ignore_index=ignore_index,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+    )
 
 
-def objective_loss(
-    objective: Objective,
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    ignore_index: int,
-    reduction: str,
-    label_smoothing: float,
-) -> Tensor:
-    """`fpml_loss` for an objective that has been built before."""
-    classes = check_logits(logits, objective.num_classes)
-    if autocast_enabled(logits):  # like cross-entropy, in full precision and returned so
-        with torch.autocast(logits.device.type, enabled=False):
-            logits = logits.to(working_dtype(logits))
-            return objective_loss(objective, logits, target, weight, ignore_index, reduction, label_smoothing)
+@dataclass(frozen=True)
+class ObjectiveRows:
+    """What a row costs under an f-PML objective; see `postmax.functional.rows.RowLoss`."""
 
-    rows = classes_last(logits).to(working_dtype(logits))
-    loss = None
-    if weight is None and _one_label_a_row(objective, label_smoothing) and not 0 <= ignore_index < classes:
-        loss = _all_rows(objective, rows, target, reduction)
-    if loss is None:
-        loss = _kept_rows(objective, rows, logits, target, weight, ignore_index, reduction, label_smoothing)
-    return loss if loss.dtype == logits.dtype else loss.to(logits.dtype)
+    objective: Objective
 
+    @property
+    def num_classes(self) -> int | None:
+        """The number of classes, if a transition matrix fixes it."""
+        return self.objective.num_classes
 
-def _one_label_a_row(objective: Objective, label_smoothing: float) -> bool:
-    """Whether a class index stays one: neither smoothed nor replaced by a row of P⁻¹."""
-    return label_smoothing == 0 and objective.correction != "objective"
+    def of_labels(self, rows: Tensor, labels: Tensor, keep: Tensor | None, reduction: str) -> Tensor | None:  # noqa: ARG002  (rows are independent)
+        """Row losses with the gradient finished in the forward pass; None where that cannot be done.
 
-
-def _all_rows(objective: Objective, rows: Tensor, target: Tensor, reduction: str) -> Tensor | None:
-    """The common case in the fewest operations: eager on the CPU, class indices, no row ignored. None if it is not."""
-    if not may_look(rows) or getattr(target, "dtype", None) != torch.int64:
-        return None
-    if target.shape != rows.shape[:-1] or not target.numel():
-        return None
-    lowest, highest = (look(label) for label in target.aminmax())
-    if lowest is None or highest is None or lowest < 0 or highest >= rows.shape[-1]:
-        return None
-    loss = _hard_rows(objective, objective.log_ratio(rows), target, reduction)
-    if loss is not None:
-        refuse_nan(rows, loss)
-    return loss
-
-
-def _hard_rows(objective: Objective, s: Tensor, labels: Tensor, reduction: str) -> Tensor | None:
-    """`HardRows`, or None where it cannot run: under torch.compile, torch.func and forward-mode AD."""
-    if torch.compiler.is_compiling():
-        return None
-    try:
-        loss: Tensor = HardRows.apply(  # type: ignore[no-untyped-call]
-            s, labels, objective.kernel, objective.passive_weight, reduction
-        )
-    except RuntimeError as error:  # torch offers no public way to ask beforehand
-        if "setup_context" in str(error) or "forward mode AD" in str(error):
+        It cannot if a label is replaced by a row of P⁻¹, nor under torch.compile, torch.func and forward-mode AD.
+        """
+        objective = self.objective
+        if objective.correction == "objective" or torch.compiler.is_compiling():
             return None
-        raise
-    return loss
+        try:
+            loss: Tensor = HardRows.apply(  # type: ignore[no-untyped-call]
+                objective.log_ratio(rows), labels, objective.kernel, objective.passive_weight, reduction
+            )
+        except RuntimeError as error:  # torch offers no public way to ask beforehand
+            if "setup_context" in str(error) or "forward mode AD" in str(error):
+                return None
+            raise
+        return loss
 
-
-def _kept_rows(
-    objective: Objective,
-    rows: Tensor,
-    logits: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    ignore_index: int,
-    reduction: str,
-    label_smoothing: float,
-) -> Tensor:
-    """Every case: ignored rows, class weights, smoothing, label distributions, corrections, transforms."""
-    read = Target.read(logits, target, weight, ignore_index)
-    rows = read.clear(rows)
-    s = objective.log_ratio(rows)
-    losses = None
-    if read.labels is not None and _one_label_a_row(objective, label_smoothing):
-        losses = _hard_rows(objective, s, read.labels, "none")
-        if losses is not None and weight is not None:
-            losses = losses * read.label_weight(weight.to(s))
-    if losses is None:
-        q = objective.label_weights(read.distribution(s, label_smoothing, objective.background(s)))
+    def of_distributions(self, rows: Tensor, q: Tensor, weight: Tensor | None, keep: Tensor | None) -> Tensor:  # noqa: ARG002  (rows are independent)
+        """Row losses of label distributions, corrected if they are to be."""
+        objective = self.objective
+        q = objective.label_weights(q)
         if weight is not None:
-            q = q * weight.to(s)
+            q = q * weight
         kernel = SoftRows if torch.compiler.is_compiling() else SoftRowsForwardAD
         mass = objective.passive_weight * q.sum(-1)
-        losses = kernel.apply(s, q, mass, objective.kernel, objective.log_floor)  # type: ignore[no-untyped-call]
-    refuse_nan(rows, losses)
-    return read.reduce(losses, weight, reduction)
+        losses: Tensor = kernel.apply(  # type: ignore[no-untyped-call]
+            objective.log_ratio(rows), q, mass, objective.kernel, objective.log_floor
+        )
+        return losses
+
+    def background(self, rows: Tensor) -> Tensor:
+        """The labels one would see if the true classes were uniform."""
+        return self.objective.background(rows)

@@ -20,6 +20,7 @@ from postmax.functional.contract import (
     working_dtype,
 )
 from postmax.functional.kernels import CrossEntropyKernel
+from postmax.functional.rows import uniform
 from postmax.links import Link
 from postmax.registry import unknown_name
 from postmax.transition import Transition
@@ -148,7 +149,7 @@ class Objective:
         """
         if self._background is not None:
             return self._background.like(like)
-        return like.new_full((like.shape[-1],), 1 / like.shape[-1])
+        return uniform(like)
 
     def posterior(self, logits: Tensor, *, normalize: bool = True) -> Tensor:
         """P(true class | x) for every class, in the shape of `logits`; see `FPMLLoss.posterior`."""

@@ -6,8 +6,9 @@ from torch import Tensor, nn
 
 from postmax.divergences import Divergence
 from postmax.functional.contract import check_options
-from postmax.functional.fpml import objective_loss
+from postmax.functional.fpml import ObjectiveRows
 from postmax.functional.objective import Objective
+from postmax.functional.rows import reduced_loss
 from postmax.links import Link
 from postmax.transition import Transition
 from postmax.transition.matrix import Matrix
@@ -84,8 +85,14 @@ class FPMLLoss(nn.Module):
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The loss of `logits` (C), (N, C) or (N, C, d1, …, dk) for class indices or class probabilities."""
-        return objective_loss(
-            self.objective, logits, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing
+        return reduced_loss(
+            ObjectiveRows(self.objective),
+            logits,
+            target,
+            weight=self.weight,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+            label_smoothing=self.label_smoothing,
         )
 
     def posterior(self, logits: Tensor, *, normalize: bool = True) -> Tensor:
