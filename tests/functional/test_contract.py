@@ -122,7 +122,7 @@ def test_probabilities_leave_nothing_to_ignore():
 
 @pytest.mark.parametrize("correction", ["objective", "forward", "posterior"])
 def test_transition_of_the_wrong_size(correction):
-    with raises_with(r"\(2, 4\)", "4 classes", "transition matrix has 3"):
+    with raises_with(r"\(2, 4\)", "4 classes", "made for 3"):
         pm.FPMLLoss("kl", transition=NOISE, correction=correction)(torch.zeros(2, 4), LABELS)
 
 

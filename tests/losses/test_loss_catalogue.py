@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 import postmax as pm
-from postmax import losses
+from postmax import costs, losses
 from postmax.errors import InputError
 from postmax.losses import catalogue
 from postmax.registry import Registry
@@ -95,6 +95,6 @@ def test_a_loss_of_ones_own(monkeypatch):
     monkeypatch.setattr(catalogue, "_LOSSES", Registry("loss"))
     losses.register("mine", lambda *, alpha=1.0: ("mine", alpha), "of my own", aliases=("my loss",))
     assert losses.get("My-Loss", alpha=3) == ("mine", 3)
-    assert losses.names() == ("mine",)
+    assert losses.names() == ("mine", *costs.names())
     with pytest.raises(InputError, match="taken"):
         losses.register("myloss", lambda: None, "again")

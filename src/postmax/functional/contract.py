@@ -80,7 +80,7 @@ def check_logits(logits: Tensor, num_classes: int | None = None) -> int:
         )
     if num_classes is not None and classes != num_classes:
         raise InputError(
-            f"logits of shape {tuple(logits.shape)} have {classes} classes, the transition matrix has {num_classes}."
+            f"logits of shape {tuple(logits.shape)} have {classes} classes; the loss was made for {num_classes}."
         )
     return classes
 

@@ -1,6 +1,18 @@
 """Losses as Modules: thin classes over `postmax.functional`."""
 
-from postmax.losses.catalogue import PosteriorLoss, get, names, register, summary
+from postmax.losses.catalogue import PosteriorLoss, describe, get, names, needs_transition, preset, register, summary
+from postmax.losses.cost import CostLoss
 from postmax.losses.fpml import FPMLLoss
 
-__all__ = ["FPMLLoss", "PosteriorLoss", "get", "names", "register", "summary"]
+__all__ = [
+    "CostLoss",
+    "FPMLLoss",
+    "PosteriorLoss",
+    "describe",
+    "get",
+    "names",
+    "needs_transition",
+    "preset",
+    "register",
+    "summary",
+]

@@ -1,18 +1,26 @@
-"""Losses by name."""
+"""Losses by name: f-PML in its forms, and every cost."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from torch import Tensor, nn
 
+from postmax import costs
+from postmax.costs.catalogue import entry as cost_entry
+from postmax.costs.catalogue import option_names as cost_options
 from postmax.errors import InputError
+from postmax.functional.rows import Contract
+from postmax.losses.cost import CostLoss
 from postmax.losses.fpml import FPMLLoss
 from postmax.registry import Registry, unknown_name
 from postmax.transition import Transition
+
+_CONTRACT = tuple(Contract.__annotations__)
 
 
 class PosteriorLoss(Protocol):
@@ -33,27 +41,47 @@ class PosteriorLoss(Protocol):
 
 @dataclass(frozen=True)
 class Entry:
-    """A named loss: how it is made, and what it is in a line."""
+    """A named loss: how it is made, what it is in a line, and what a person choosing it wants to know."""
 
     build: Callable[..., nn.Module]
     summary: str
+    facts: costs.Facts | None = None
 
 
 _LOSSES: Registry[Entry] = Registry("loss")
 
 
-def register(name: str, build: Callable[..., nn.Module], summary: str, *, aliases: tuple[str, ...] = ()) -> None:
-    """Make a loss known under `name`; its options are the keyword arguments of `build`."""
-    _LOSSES.add(Entry(build, summary), name, aliases=aliases)
+def register(
+    name: str,
+    build: Callable[..., nn.Module],
+    summary: str,
+    *,
+    facts: costs.Facts | None = None,
+    aliases: tuple[str, ...] = (),
+) -> None:
+    """Make a loss known under `name` that is not a cost; its options are the keyword arguments of `build`.
+
+    A loss that says what a label costs belongs into `postmax.costs`, where one file adds it.
+    """
+    _LOSSES.add(Entry(build, summary, facts), name, aliases=aliases)
 
 
-def get(name: str, *, transition: Transition | None = None, **options: Any) -> nn.Module:
+def get(
+    name: str,
+    *,
+    preset: str | None = None,
+    num_classes: int | None = None,
+    transition: Transition | None = None,
+    **options: Any,
+) -> nn.Module:
     """The loss called `name`.
 
     Args:
-        name: One of `names()`.
+        name: One of `names()`; two costs joined by "+" are their sum.
+        preset: "cifar10", "cifar100" or "webvision": the settings published for that data set.
+        num_classes: How many classes the logits must have, if they are to be checked.
         transition: The label noise, for losses and corrections that use it; others pass over it.
-        options: Options of the loss.
+        options: Options of the loss, which win over the preset, and weight, ignore_index, reduction, label_smoothing.
 
     Raises:
         InputError: If there is no such loss or option; the nearest known one is named.
@@ -61,35 +89,106 @@ def get(name: str, *, transition: Transition | None = None, **options: Any) -> n
     Example:
         >>> get("fpml", divergence="sl")
         FPMLLoss(divergence='sl', link='sigmoid')
+        >>> get("gce", preset="cifar10", reduction="sum")
+        CostLoss(GCE(q=0.7), reduction='sum')
         >>> get("fpml", divergense="sl")
         Traceback (most recent call last):
         ...
         postmax.errors.InputError: unknown option of the loss fpml 'divergense'. Did you mean 'divergence'? ...
     """
-    build = _LOSSES.get(name).build
-    known = inspect.signature(build).parameters
+    known = option_names(name)
     for option in options:
-        if option not in known or option == "transition":
-            raise unknown_name(f"option of the loss {name}", option, [key for key in known if key != "transition"])
-    needs_noise = "transition" in known and options.get("correction") is not None
-    if needs_noise and transition is None:
-        raise InputError(f"the loss {name} with correction={options['correction']!r} needs the label noise.")
-    return build(**options, **({"transition": transition} if needs_noise else {}))
+        if option not in known:
+            raise unknown_name(f"option of the loss {name}", option, known)
+    if needs_transition(name, options):
+        if transition is None:
+            which = f" with correction={options['correction']!r}" if "correction" in options else ""
+            raise InputError(f"the loss {name}{which} needs the label noise: pass transition=pm.Transition(matrix).")
+        options["transition"] = transition
+    special = _special(name)
+    if special is None:
+        contract = {key: options.pop(key) for key in _CONTRACT if key in options}
+        return CostLoss(costs.get(name, preset=preset, **options), num_classes=num_classes, **contract)
+    if preset is not None:
+        raise InputError(f"{name} has no published settings by data set; give its options.")
+    return special.build(**options)
+
+
+def needs_transition(name: str, options: dict[str, Any]) -> bool:
+    """Whether a loss with these options uses the label noise."""
+    special = _special(name)
+    if special is None:
+        return "transition" in cost_options(name)
+    parameters = inspect.signature(special.build).parameters
+    if "transition" not in parameters:
+        return False
+    return "correction" not in parameters or options.get("correction") is not None
+
+
+def option_names(name: str) -> tuple[str, ...]:
+    """What can be set: options of the loss itself, and those all losses share with `nn.CrossEntropyLoss`."""
+    special = _special(name)
+    if special is None:
+        own = cost_options(name)
+        return (*(option for option in own if option != "transition"), *_CONTRACT)
+    parameters = inspect.signature(special.build).parameters.values()
+    named = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD and p.name != "transition"]
+    return (*named, *(_CONTRACT if any(p.kind is p.VAR_KEYWORD for p in parameters) else ()))
 
 
 def names() -> tuple[str, ...]:
     """The names `get` knows."""
-    return _LOSSES.names()
+    return (*_LOSSES.names(), *costs.names())
 
 
 def summary(name: str) -> str:
     """What a loss is, in a line."""
-    return _LOSSES.get(name).summary
+    special = _special(name)
+    return cost_entry(name).summary if special is None else special.summary
 
 
-def _cross_entropy(*, reduction: str = "mean", label_smoothing: float = 0.0, weight: Tensor | None = None) -> FPMLLoss:
-    return FPMLLoss("kl", "softmax", reduction=reduction, label_smoothing=label_smoothing, weight=weight)
+def describe(name: str) -> costs.Facts | None:
+    """Whether a loss is symmetric, bounded, active or passive, what it needs to know, and where it was published."""
+    special = _special(name)
+    return cost_entry(name).facts if special is None else special.facts
 
 
-register("fpml", FPMLLoss, "f-divergence posterior maximisation: any divergence, link and correction", aliases=("pml",))
-register("ce", _cross_entropy, "cross-entropy, which is f-PML with KL and softmax", aliases=("cross-entropy",))
+def preset(name: str, data_set: str) -> costs.Preset:
+    """The settings a loss was published with for "cifar10", "cifar100" or "webvision", with their source."""
+    return costs.published(name, data_set)
+
+
+def _special(name: str) -> Entry | None:
+    """The loss of this name that is not a cost; None for costs.
+
+    Raises:
+        InputError: If there is neither.
+    """
+    try:
+        return _LOSSES.get(name)
+    except InputError:
+        try:
+            cost_entry(name)
+        except InputError:
+            raise unknown_name("loss", name, names()) from None
+        return None
+
+
+_FPML = "f-divergence posterior maximisation"
+_SOURCE = "the f-PML paper"
+register(
+    "fpml",
+    FPMLLoss,
+    f"{_FPML}: any divergence, link and correction",
+    facts=costs.Facts(
+        symmetric=False, bounded=False, role="both", source=_SOURCE, needs="the noise, to correct for it"
+    ),
+    aliases=("pml",),
+)
+for _divergence in ("kl", "gan", "sl", "js"):
+    register(
+        f"{_divergence}-pml",
+        partial(FPMLLoss, _divergence),
+        f"{_FPML} with {_divergence.upper()}",
+        facts=costs.Facts(symmetric=False, bounded=False, role="both", source=_SOURCE),
+    )

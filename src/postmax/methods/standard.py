@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
+import torch
 from torch import Tensor
 
-from postmax.losses import FPMLLoss, PosteriorLoss
+from postmax.losses import CostLoss, FPMLLoss, PosteriorLoss
 from postmax.methods.catalogue import register
 from postmax.methods.method import Method, Setting, Step
 
@@ -22,13 +23,18 @@ class Standard(Method):
         super().__init__()
         self.networks = setting.networks()
         self.loss = setting.loss
+        self._epochs = setting.epochs
         self._objective = setting.loss.objective if isinstance(setting.loss, FPMLLoss) else None
 
-    def training_step(self, batch: LaneBatch, epoch: int) -> Step:  # noqa: ARG002  (every epoch is the same)
+    def training_step(self, batch: LaneBatch, epoch: int) -> Step:
         """The mean loss of each lane."""
         logits = self.networks(batch.inputs)
-        losses: Tensor = self.loss(logits.flatten(0, 1), batch.labels.flatten())
-        return Step(losses.view_as(batch.labels).mean(1), logits.detach())
+        loss = self.loss.at(epoch / self._epochs) if isinstance(self.loss, CostLoss) else self.loss
+        if getattr(loss, "mixes_rows", False):  # but not rows of different seeds
+            losses = torch.stack([loss(*lane) for lane in zip(logits, batch.labels, strict=True)])
+        else:
+            losses = loss(logits.flatten(0, 1), batch.labels.flatten()).view_as(batch.labels)
+        return Step(losses.mean(1), logits.detach())
 
     def forward(self, inputs: Tensor) -> Tensor:
         """The logits of every lane."""
@@ -45,6 +51,8 @@ class Standard(Method):
 
     def label_posterior(self, logits: Tensor) -> Tensor:
         """A corrected posterior sent through the noise again; the posterior itself where nothing is corrected."""
+        if isinstance(self.loss, CostLoss):
+            return self.loss.label_posterior(logits.flatten(0, 1)).view_as(logits)
         readings = self.readings(logits)
         if "uncorrected" in readings:
             return readings["uncorrected"]

@@ -8,13 +8,13 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from postmax import data
+from postmax import data, losses
 from postmax.data.own import is_table, names_label_file, read_own, with_classes
 from postmax.data.splitting import stratified_mask, stratified_rows
 from postmax.data.table_encoder import Missing
 from postmax.data.tables import fit_encoder
 from postmax.errors import DataError, InputError
-from postmax.train.config import DataConfig, RunConfig
+from postmax.train.config import Choice, DataConfig, RunConfig
 from postmax.train.result import NoiseRecord
 from postmax.train.scaling import Scaling
 from postmax.transition import Transition, parse_noise
@@ -155,15 +155,15 @@ def _record(train: data.Dataset, *, known: bool) -> NoiseRecord:
 
 
 def _transition(config: RunConfig, train: data.Dataset, given: Transition | None) -> Transition | None:
-    if config.loss.options.get("correction") is None:
+    if not losses.needs_transition(config.loss.name, config.loss.options):
         return given
     if config.transition == "known":
         if given is not None:
             return given
         if not _labels_are_clean(config.data):
             raise InputError(
-                f"loss.correction={config.loss.options['correction']} needs the noise, which is not known for "
-                f"{train.name}: say transition=estimated, or transition=FILE with a matrix."
+                f"{_which(config.loss)} needs the noise, which is not known for {train.name}: "
+                "say transition=estimated, or transition=FILE with a matrix."
             )
         return Transition.identity(train.num_classes)
     if config.transition != "estimated":
@@ -179,6 +179,11 @@ def _transition(config: RunConfig, train: data.Dataset, given: Transition | None
         None, train.labels, features=train.inputs, classes=train.classes, replicates=2, seed=0
     )
     return estimate.transition
+
+
+def _which(loss: Choice) -> str:
+    correction = loss.options.get("correction")
+    return f"loss={loss.name}" if correction is None else f"loss.correction={correction}"
 
 
 def _labels_are_clean(config: DataConfig) -> bool:

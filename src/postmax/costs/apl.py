@@ -1,0 +1,21 @@
+"""Active + passive sums, and the weights they were published with.
+
+Ma et al., Normalized loss functions for deep learning with noisy labels, ICML 2020 (APL).
+"""
+
+from __future__ import annotations
+
+from postmax.costs.catalogue import Facts, Preset, register_sum
+
+_APL = Facts(symmetric=True, bounded=True, role="both", source="Ma et al. 2020")
+
+register_sum(
+    "nce+rce",
+    "normalised cross-entropy + reverse cross-entropy",
+    _APL,
+    presets={
+        "cifar10": Preset({"alpha": 1.0, "beta": 1.0}, "APL and ANL code"),
+        "cifar100": Preset({"alpha": 10.0, "beta": 0.1}, "APL and ANL code (ALFs: 10, 1)"),
+        "webvision": Preset({"alpha": 50.0, "beta": 0.1}, "ANL code"),
+    },
+)

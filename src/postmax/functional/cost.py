@@ -1,0 +1,81 @@
+"""The loss of a cost as a function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from postmax import costs
+from postmax.costs.base import Cost, Rows
+from postmax.functional.contract import check_options
+from postmax.functional.rows import Contract, reduced_loss, uniform
+from postmax.registry import resolve
+
+
+def cost_loss(logits: Tensor, target: Tensor, cost: str | Cost, **contract: Unpack[Contract]) -> Tensor:
+    """The loss of logits and targets for a cost such as "gce", "nce+rce" or `costs.get("gce", q=0.5)`.
+
+    Args:
+        logits: (C), (N, C) or (N, C, d1, …, dk).
+        target: Class indices or class probabilities.
+        cost: A cost or its name.
+        contract: weight, ignore_index, reduction and label_smoothing of `nn.CrossEntropyLoss`.
+
+    Example:
+        >>> logits, labels = torch.tensor([[2.0, -1.0, 0.5]]), torch.tensor([0])
+        >>> cost_loss(logits, labels, "ce") == torch.nn.functional.cross_entropy(logits, labels)
+        tensor(True)
+    """
+    check_options(
+        contract.get("reduction", "mean"),
+        contract.get("label_smoothing", 0.0),
+        contract.get("weight"),
+        contract.get("ignore_index", -100),
+    )
+    return reduced_loss(CostRows(resolve(cost, Cost, costs.get)), logits, target, **contract)  # type: ignore[type-abstract]
+
+
+@dataclass(frozen=True)
+class CostRows:
+    """What a row costs; see `postmax.functional.rows.RowLoss`."""
+
+    cost: Cost
+    classes: int | None = None
+
+    @property
+    def num_classes(self) -> int | None:
+        """The number of classes, if it was given or an option of the cost fixes it."""
+        return self.cost.num_classes if self.classes is None else self.classes
+
+    def of_labels(self, rows: Tensor, labels: Tensor, keep: Tensor | None, reduction: str) -> Tensor:
+        """The price of each row's label."""
+        index = labels.unsqueeze(-1)
+        others = None
+        if self.cost.mixes_rows:
+            others = _others(torch.zeros_like(rows).scatter(-1, index, 1.0), keep)
+        losses = self.cost(Rows(rows, index, others)).squeeze(-1)
+        return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
+
+    def of_distributions(self, rows: Tensor, q: Tensor, weight: Tensor | None, keep: Tensor | None) -> Tensor:
+        """The mean price of each row's labels."""
+        others = _others(q, keep) if self.cost.mixes_rows else None
+        prices = self.cost(Rows(rows, None, others))
+        return ((q if weight is None else q * weight) * prices).sum(-1)
+
+    def background(self, rows: Tensor) -> Tensor:
+        """Label smoothing spreads evenly."""
+        return uniform(rows)
+
+
+def _others(q: Tensor, keep: Tensor | None) -> Tensor:
+    """How the labels of the other rows that count are distributed, for every row; zero where there is none."""
+    rows = q.reshape(-1, q.shape[-1])
+    if keep is None:
+        return (rows.sum(0) - q) / max(len(rows) - 1, 1)
+    own = torch.where(keep.unsqueeze(-1), q, 0.0)
+    total = own.reshape(-1, q.shape[-1]).sum(0)
+    # A row that does not count gets a zero gradient anyway; it must only not divide by zero.
+    return (total - own) / (keep.sum() - 1).clamp_min(1)
