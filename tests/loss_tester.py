@@ -22,6 +22,8 @@ FEW = settings(max_examples=15, deadline=None, derandomize=True, database=None)
 LABELS = st.lists(st.integers(0, CLASSES - 1), min_size=1, max_size=6)
 EXTREME = torch.tensor(list(product((1e4, -1e4), repeat=CLASSES)), dtype=torch.float64)
 NARROW = (torch.float32, torch.bfloat16, torch.float16)
+# Checks that compare rows in one company with the same rows in another.
+INDEPENDENT_ROWS = ("check_large_batch", "check_repetition_equals_weight")
 # Half precision is rounded once, on the way out; float32 is what everything is computed in.
 RTOL = {torch.float64: 1e-10, torch.float32: 1e-5, torch.bfloat16: 8e-3, torch.float16: 1e-3}
 
@@ -63,12 +65,15 @@ class LossTester:
         reference: The cost of one class for one row of logits (a tuple of floats), by a formula of its own. If the loss
             overflows float64 for logits of ±1e4, what this returns must not (mpmath numbers do not).
         soft_targets: Whether probability targets and label smoothing are supported.
+        mixes_rows: Whether rows meet in the loss. The reference is then also given how the labels of the other rows
+            that count are distributed (a tuple of floats); leave out checks in `INDEPENDENT_ROWS`.
     """
 
     make: Callable[..., torch.nn.Module]
     function: Callable[..., torch.Tensor]
     reference: Callable[[tuple[float, ...], int], float]
     soft_targets: bool = True
+    mixes_rows: bool = False
 
     @classmethod
     def checks(cls):
@@ -80,13 +85,18 @@ class LossTester:
         logits, target = (t.movedim(1, -1) if 1 < t.ndim == logits.ndim else t for t in (logits, target))
         targets = target.reshape((-1,) if indices else (-1, CLASSES)).tolist()
         w, losses, divisor = [1.0] * CLASSES if weight is None else weight.tolist(), [], 0.0
-        for row, y in zip(logits.reshape(-1, CLASSES).tolist(), targets, strict=True):
-            loss = 0.0
-            if not indices or y != ignore_index:
-                divisor += w[y] if indices else 1.0
-                for i in range(CLASSES):
-                    q = (1 - label_smoothing) * (float(i == y) if indices else y[i]) + label_smoothing / CLASSES
-                    loss += w[i] * q * self.reference(tuple(row), i) if q else 0.0
+        labels = [[float(i == y) for i in range(CLASSES)] if indices else y for y in targets]
+        spread = [[(1 - label_smoothing) * q + label_smoothing / CLASSES for q in label] for label in labels]
+        counts = [n for n, y in enumerate(targets) if not indices or y != ignore_index]
+        for n, row in enumerate(logits.reshape(-1, CLASSES).tolist()):
+            loss, mixed = 0.0, ()
+            if n in counts:
+                divisor += w[targets[n]] if indices else 1.0
+                if self.mixes_rows:
+                    others = [spread[m] for m in counts if m != n] or [[0.0] * CLASSES]
+                    mixed = (tuple(sum(column) / len(others) for column in zip(*others, strict=True)),)
+                for i, q in enumerate(spread[n]):
+                    loss += w[i] * q * self.reference(tuple(row), i, *mixed) if q else 0.0
             losses.append(float(loss))
         losses = torch.tensor(losses, dtype=torch.float64).reshape(logits.shape[:-1])
         return losses if reduction == "none" else losses.sum() / (1.0 if reduction == "sum" else divisor)

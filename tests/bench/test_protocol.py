@@ -45,7 +45,8 @@ def test_every_cell_of_every_table_is_a_run(name):
     for scale in found.scales:
         todo = jobs(found, scale, rows=["all"], columns=["all"])
         cells = {(use.panel, use.row, use.column) for job in todo for use in job.uses}
-        assert len(cells) == len(found.panels) * len(found.rows) * len(found.columns)
+        rows, columns = found.scale(scale).rows or found.rows, found.scale(scale).columns or found.columns
+        assert len(cells) == len(found.panels) * len(rows) * len(columns)
         assert len({job.run_id for job in todo}) == len(todo)
         assert len({job.label for job in todo}) == len(todo)
 
@@ -66,6 +67,78 @@ def test_a_cell_is_changed_by_scale_panel_row_column_and_overrides_in_this_order
     assert config == make_config(expected)
     assert cells["High", "SL", "plain"].epochs == 3
     assert cells["High", "SL", "clean"].noise == "none"
+
+
+def test_what_parts_set_at_a_scale_or_for_a_group_of_columns_comes_after_what_they_always_set():
+    rows = [
+        {
+            "name": "CE",
+            "set": {"loss": {"name": "gce", "q": 0.5}, "epochs": 2},
+            "at": {"small": {"epochs": 3, "loss.q": 0.6}, "digits": {"epochs": 4}},
+        },
+        {"name": "MAE", "set": {"loss": "mae"}},
+    ]
+    columns = [
+        {"name": "a", "group": "digits", "set": {"data.name": "digits"}},
+        {"name": "b", "set": {"data.name": "iris"}, "at": {"other": {"data.name": "wine", "batch_size": 9}}},
+    ]
+    panels = [{"name": "all", "at": {"other": {"noise": "symmetric:0.1"}}}]
+    found = table(run={"data": {}}, rows=rows, columns=columns, panels=panels, figures={})
+
+    def cells(scale):
+        todo = jobs(found, scale, seeds=1)
+        return {(use.row, use.column): job.config for job in todo for use in job.uses}
+
+    small, other = cells("small"), cells("other")
+    assert [small["CE", column].epochs for column in "ab"] == [4, 3]
+    assert [other["CE", column].epochs for column in "ab"] == [4, 2]
+    assert [scale["CE", "b"].loss.options for scale in (small, other)] == [{"q": 0.6}, {"q": 0.5}]
+    assert [(scale["MAE", "b"].data.name, scale["MAE", "b"].batch_size) for scale in (small, other)] == [
+        ("iris", 128),
+        ("wine", 9),
+    ]
+    assert (small["MAE", "a"].noise, other["MAE", "a"].noise) == ("none", "symmetric:0.1")
+    # How a row is trained may be changed for all rows; what a heading says may not.
+    assert {job.config.epochs for job in jobs(found, "small", rows=["MAE"], overrides=["epochs=1"])} == {1}
+    for override in ("data.name=wine", "loss.name=ce", "loss=ce"):
+        with pytest.raises(InputError, match="the table itself varies"):
+            jobs(found, "other", overrides=[override])
+    with pytest.raises(InputError, match="varies batch_size"):
+        jobs(found, "other", overrides=["batch_size=3"])
+    assert jobs(found, "small", overrides=["batch_size=3"])
+
+
+def test_a_scale_may_have_only_some_rows_and_columns():
+    scales = {"all": {"seeds": 1}, "some": {"seeds": 1, "rows": ["SL", "Pearson"], "columns": ["plain", "clean"]}}
+    found = table(scales=scales)
+
+    def cells(scale, **chosen):
+        return {(use.row, use.column) for job in jobs(found, scale, **chosen) for use in job.uses}
+
+    assert cells("some") == {("SL", "plain"), ("SL", "clean")}
+    assert {row for row, _ in cells("some", rows=["all"])} == {"SL", "Pearson"}
+    assert {column for _, column in cells("some", columns=["all"])} == {"plain", "clean"}
+    assert len(cells("all", rows=["all"], columns=["all"])) == 12
+    with pytest.raises(InputError, match="there is no row 'KL' at scale some; there are SL, Pearson"):
+        cells("some", rows=["kl", "sl"])
+    with pytest.raises(InputError, match="there is no column 'forward' at scale some; there are plain, clean"):
+        cells("some", columns=["Forward"])
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        ({"name": "gce", "preset": "cifar11"}, "test, Low, KL, plain: unknown preset 'cifar11'. Did you mean 'cifar10"),
+        ({"name": "gcee"}, "test, Low, KL, plain: unknown loss 'gcee'. Did you mean 'gce'"),
+        ({"name": "gce", "r": 1}, "unknown option of the loss gce 'r'"),
+        ({"name": "gce", "q": -1}, "q"),
+    ],
+)
+def test_a_loss_that_cannot_be_made_is_named_before_anything_runs(loss, message):
+    rows = [{"name": "KL", "set": {"loss": loss}}]
+    columns = [{"name": "plain"}]
+    with pytest.raises(InputError, match=message):
+        jobs(table(run={"data": {"name": "digits"}}, rows=rows, columns=columns, figures={}), "small")
 
 
 def test_equal_runs_are_one_job():
@@ -138,6 +211,20 @@ def test_overrides_that_would_make_the_table_lie_are_refused(override, message):
         ({"figures": {"Lo": {}}}, "figures: panel 'Lo' is not among Low, High"),
         ({"figures": {"Low": {"KL": {"plane": 1}}}}, "figures: column 'plane' is not among plain"),
         ({"compare": "cells"}, "compare: "),
+        (
+            {"rows": [{"name": "KL", "at": {"smal": {}}}], "figures": {}},
+            "row 'KL', at: 'smal' is not among small, other",
+        ),
+        (
+            {"columns": [{"name": "a", "group": "g", "at": {"g": {}}}], "figures": {}},
+            "column 'a', at: 'g' is not among small, other",
+        ),
+        (
+            {"columns": [{"name": "a", "group": "small"}], "figures": {}},
+            "'small' is a scale and a group of columns",
+        ),
+        ({"scales": {"cpu": {"seeds": 1, "rows": ["LK"]}}}, "scales.cpu: row 'LK' is not among KL"),
+        ({"scales": {"cpu": {"seeds": 1, "columns": ["x"]}}}, "scales.cpu: column 'x' is not among plain"),
     ],
 )
 def test_mistakes_in_a_protocol_are_named(change, message):

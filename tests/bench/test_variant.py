@@ -24,6 +24,8 @@ VARIANTS = [
     Variant(settings=("data.root=../../etc",)),
     Variant(settings=("data.root=" + "x" * 300,)),
     Variant(settings=("data.root=" + "x" * 301,)),
+    Variant(tuned="some/where/tuned.yaml"),
+    Variant(tuned="some-where/tuned.yaml"),
 ]
 
 

@@ -178,6 +178,8 @@ def test_dry_run_trains_nothing_and_tells_how_long(capsys, tmp_path):
         (["reproduce", "breast-cancer", "--scale", "cpus"], ["Did you mean 'cpu'"]),
         (["reproduce", "breast-cancer", "--rows", "KLL"], ["kll", "Did you mean 'kl'"]),
         (["reproduce", "breast-cancer", "epoch=1"], ["'epoch'", "Did you mean 'epochs'"]),
+        (["reproduce", "breast-cancer", "--tuned", "none.yaml"], ["none.yaml", "No such file"]),
+        (["tune", "breast-cancer"], ["breast-cancer does not say how to tune at scale cpu", "scales.cpu.tuning"]),
         (["report", "breast-cancer"], ["no finished run", "postmax reproduce breast-cancer"]),
         (["list", "losess"], ["Did you mean 'losses'"]),
     ],
@@ -344,7 +346,7 @@ def test_doctor_names_what_is_missing(capsys, monkeypatch):
     assert "pip install 'postmax[train]'" in out
 
 
-@pytest.mark.parametrize("command", ["reproduce", "train", "resume", "report", "list", "doctor"])
+@pytest.mark.parametrize("command", ["reproduce", "tune", "train", "resume", "report", "list", "doctor"])
 def test_help_starts_with_examples(capsys, command):
     code, out, _ = run(capsys, command, "--help")
     assert code == 0

@@ -23,16 +23,22 @@ def cost_tester(name, reference, **options):
 
     Args:
         name: What `postmax.losses.get` calls it.
-        reference: The price of a label, from a list of mpmath probabilities and the label.
+        reference: The price of a label, from a list of mpmath probabilities and the label (and, if the cost mixes rows,
+            how the labels of the other rows are distributed).
         options: Options of the cost.
     """
     cost = pm.costs.get(name, **options)
 
     @cache
-    def of_row(row, label):
-        return reference(softmax(row), label)
+    def of_row(row, label, *others):
+        return reference(softmax(row), label, *others)
 
-    return LossTester(partial(pm.losses.get, name, **options), partial(pm.functional.cost_loss, cost=cost), of_row)
+    return LossTester(
+        partial(pm.losses.get, name, **options),
+        partial(pm.functional.cost_loss, cost=cost),
+        of_row,
+        mixes_rows=cost.mixes_rows,
+    )
 
 
 def every_check(testers, *, compiled=None, without=()):

@@ -13,7 +13,8 @@ from postmax.errors import DataError, InputError
 NAMES = {
     *("cifar10", "cifar100", "cifar100n", "mnist", "fashion-mnist", "kmnist", "breast-cancer", "digits"),
     *(f"cifar10n-{kind}" for kind in ("aggregate", "random1", "random2", "random3", "worst")),
-    *("webvision", "webvision-mini", "ilsvrc12", "ilsvrc12-mini"),
+    *(f"cifar10n-{kind}-embedded" for kind in ("aggregate", "random1", "random2", "random3", "worst")),
+    *("cifar10-embedded", "webvision", "webvision-mini", "ilsvrc12", "ilsvrc12-mini"),
 }
 
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,10 +9,10 @@ from safetensors.torch import load_file
 from small_runs import image_archive, own_config, small_config
 from torch import nn
 
-from postmax import estimation, models
+from postmax import models
 from postmax.data import Batches, Dataset
 from postmax.errors import InputError
-from postmax.train import execute
+from postmax.train import execute, prepare
 from postmax.train.lanes import LaneBatches, Lanes
 from postmax.transition import Transition
 
@@ -202,11 +201,28 @@ def test_the_other_seeds_of_a_run_do_not_matter(tmp_path):
         torch.testing.assert_close(weights, second[key], rtol=1e-5, atol=1e-6)
 
 
-def test_an_estimate_for_each_seed_cannot_be_shared(tmp_path, monkeypatch):
-    def estimate(_, labels, **__):
-        return SimpleNamespace(transition=Transition.symmetric(2, 0.1 + float(labels[:9].double().mean()) / 10))
+@pytest.mark.parametrize("correction", ["forward", "objective", "posterior"])
+def test_each_seed_has_its_own_estimate(tmp_path, monkeypatch, correction):
+    def estimate(train, _):
+        return Transition.symmetric(2, 0.1 + float(train.labels[:9].double().mean()) / 4)
 
-    monkeypatch.setattr(estimation, "estimate_transition", estimate)
-    config = small_config("seeds=[0, 1]", "transition=estimated", "loss.correction=forward")
-    with pytest.raises(InputError, match="each seed has its own estimate of the noise: give one seed a run"):
-        execute(config, tmp_path / "run")
+    monkeypatch.setattr(prepare, "estimated_transition", estimate)
+    chosen = ("transition=estimated", f"loss.correction={correction}", "data.validation_share=0.2")
+    execute(small_config("seeds=[0, 1]", *chosen), tmp_path / "both")
+    noises = {prepare.prepare(small_config(f"seeds=[{seed}]", *chosen), seed).transition.definition for seed in (0, 1)}
+    assert len(noises) == 2
+    for seed in (0, 1):
+        execute(small_config(f"seeds=[{seed}]", *chosen), tmp_path / str(seed))
+        alone, stacked = (
+            load_file(tmp_path / name) for name in (f"{seed}/model.safetensors", f"both/model-seed{seed}.safetensors")
+        )
+        for key, weights in alone.items():
+            torch.testing.assert_close(stacked[key], weights, rtol=1e-4, atol=1e-5)
+        mine, both = (metrics(tmp_path / name, seed) for name in (str(seed), "both"))
+        assert both["val_accuracy"] == pytest.approx(mine["val_accuracy"])
+        assert both["test_accuracy"] == pytest.approx(mine["test_accuracy"])
+
+
+def metrics(folder, seed):
+    records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [record for record in records if record["seed"] == seed][-1]

@@ -12,9 +12,10 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, MultiStepLR, O
 
 from postmax.errors import InputError
 from postmax.train import Diverged, execute
+from postmax.train.build import build
 from postmax.train.config import OptimiserConfig, ScheduleConfig
 from postmax.train.ema import Average
-from postmax.train.optimisers import clip_lanes, make_optimiser, set_rate
+from postmax.train.optimisers import add_l1, clip_lanes, make_optimiser, set_rate
 from postmax.train.schedules import rate
 
 STEPS, EPOCHS = 7, 9
@@ -195,6 +196,49 @@ def test_a_parameter_that_is_one_number():
     temperature.grad = torch.tensor([3.0, 0.5])
     clip_lanes([temperature], 1.0)
     assert temperature.grad.tolist() == pytest.approx([1.0, 0.5])
+
+
+# The L1 term
+
+
+def test_the_l1_term_adds_the_gradient_autograd_finds():
+    generator = torch.Generator().manual_seed(0)
+    start = [torch.randn(3, 4, generator=generator), torch.tensor([0.0, -2.0, 5.0])]
+    ours_, theirs_ = ([nn.Parameter(t.clone()) for t in start] for _ in range(2))
+    sum(p.square().sum() for p in ours_).backward()
+    add_l1(ours_, 0.3)
+    sum(p.square().sum() + 0.3 * p.abs().sum() for p in theirs_).backward()
+    for a, b in zip(ours_, theirs_, strict=True):
+        torch.testing.assert_close(a.grad, b.grad)
+
+
+def test_the_l1_term_knows_parameters_the_loss_does_not():
+    parameter = nn.Parameter(torch.tensor([2.0, -3.0]))
+    add_l1([parameter], 0.5)
+    assert parameter.grad.tolist() == [0.5, -0.5]
+
+
+@pytest.mark.parametrize("clip", [None, 0.05])
+@pytest.mark.parametrize("seeds", [[3], [3, 4, 5]])
+def test_a_step_with_the_l1_term_is_one_on_the_loss_with_it(seeds, clip):
+    """As published: the term is part of the loss, so that its gradient is clipped with the rest, lane by lane."""
+    settings = [f"seeds={seeds}", f"optimiser.clip_norm={'null' if clip is None else clip}", "optimiser.momentum=0"]
+    with_term = build(small_config(*settings, "optimiser.l1=0.02", "schedule=constant")).trainer
+    plain = build(small_config(*settings, "schedule=constant")).trainer
+    batch = next(iter(with_term.batches.epoch(0)))
+    before = [p.detach().clone() for p in with_term.method.parameters()]
+    with_term.step(0, 0, batch)
+
+    parameters = list(plain.method.parameters())
+    assert all(torch.equal(p, q) for p, q in zip(parameters, before, strict=True))
+    loss = plain.method.training_step(batch, 0).loss.sum() + 0.02 * sum(p.abs().sum() for p in parameters)
+    gradients = torch.autograd.grad(loss, parameters)
+    for lane in range(len(seeds)) if len(seeds) > 1 else [...]:  # one seed alone has no leading dimension
+        norm = torch.stack([g[lane].square().sum() for g in gradients]).sum().sqrt()
+        scale = 1.0 if clip is None else min(1.0, clip / norm.item())
+        for p, q, g in zip(with_term.method.parameters(), before, gradients, strict=True):
+            torch.testing.assert_close(p[lane], q[lane] - 0.05 * scale * g[lane], rtol=1e-4, atol=1e-6)
+    assert any((0.05 * g).abs().max() > 1e-3 for g in gradients)
 
 
 # Averages

@@ -310,6 +310,7 @@ CHANGES = {
     "data.test_share": 0.3,
     "data.validation_share": 0.1,
     "data.train_rows": 50,
+    "data.also_test": ["digits"],
     "data.augment": "none",
     "data.cutout": 3,
     "data.standardise": False,
@@ -320,6 +321,7 @@ CHANGES = {
     "optimiser.nesterov": True,
     "optimiser.betas": [0.8, 0.9],
     "optimiser.weight_decay": 0.1,
+    "optimiser.l1": 0.1,
     "optimiser.clip_norm": 1.0,
     "schedule.name": "step",
     "schedule.warmup": 1.0,
@@ -349,6 +351,14 @@ def test_the_identity_does_not_move():
     # A change here makes every result that exists another run's: raise GENERATION when it is meant.
     assert module.GENERATION == 1
     assert make_config(DIGITS).run_id == "55612911a580f348"
+    given = {"optimiser": {"lr": 0.1, "clip_norm": 1.0}, "loss": "ce", "seeds": [1, 2]}
+    assert make_config({**DIGITS, **given}).run_id == "24accbf4071b4a0d"
+
+
+@pytest.mark.parametrize("absent", [0.0, 0, -0.0])
+def test_a_key_that_runs_are_older_than_moves_no_identity(absent):
+    content = {**DIGITS, "optimiser": {"l1": absent}}
+    assert make_config(content).run_id == make_config(DIGITS).run_id
 
 
 def test_a_generation_is_part_of_the_identity(monkeypatch):

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, cast
+from typing import Any
 
-from postmax.bench.protocol import Column, Protocol, chosen
+from postmax.bench.parts import Column, Part, Row
+from postmax.bench.protocol import Protocol
+from postmax.bench.tuned import Tuned, shipped
 from postmax.errors import InputError
+from postmax.train.build import check_loss
 from postmax.train.config import RunConfig, make_config
 from postmax.train.own_files import resolve
-from postmax.train.settings import set_key, with_overrides
+from postmax.train.settings import DEFAULT_NAMES, set_key, with_overrides
 
 Resolve = Callable[[RunConfig], RunConfig]
 
 
 @dataclass(frozen=True)
 class Use:
-    """A cell that a run fills, and which reading of the run it shows."""
+    """A cell that a run fills, which reading of the run it shows, and the settings that were tuned for its row."""
 
     panel: str
     row: str
     column: str
     reading: str = "model"
+    tuned: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ def jobs(
     rows: Iterable[str] | None = None,
     columns: Iterable[str] | None = None,
     overrides: Iterable[str] = (),
+    tuned: Tuned | None = None,
     resolve: Resolve = resolve,
 ) -> tuple[Job, ...]:
     """The runs a table takes.
@@ -66,6 +71,7 @@ def jobs(
         rows: Names of rows, without regard to case; "all" for the optional ones too.
         columns: The same of columns.
         overrides: `key=value` texts, put in last.
+        tuned: Settings that were chosen for rows, instead of those that come with the table.
         resolve: Completes a configuration before its run is named; by default with the hash of your own files.
 
     Raises:
@@ -79,31 +85,75 @@ def jobs(
         (2, ['no correction', 'posterior'])
     """
     size = protocol.scale(scale)
-    picked = (protocol.panels, chosen("row", protocol.rows, rows), chosen("column", protocol.columns, columns))
+    picked = protocol.chosen_rows(scale, rows), protocol.chosen_columns(scale, columns)
     overrides = tuple(overrides)
-    _refuse_lies(overrides, [set(part.set) for parts in picked for part in parts])
-    stacks = _stacks(size.seeds if seeds is None else seeds, size.stack)
-    complete = _Resolver(resolve)
+    # How a row is trained at a scale, which its `at` says, is no heading: that may be changed for all rows alike.
+    varied = [part.changes(scale) for part in (*protocol.panels, *picked[1])]
+    varied += [(*row.changes(), *((key, None) for key in row.grid)) for row in picked[0]]
+    _refuse_lies(overrides, (key for pairs in varied for key in _keys(pairs)))
+    tuned = shipped(protocol, scale) if tuned is None else tuned.checked(protocol, scale)
+    numbers = _numbers(size.seeds if seeds is None else seeds)
+    if tuned is not None and (common := sorted(set(numbers) & set(tuned.seeds))):
+        raise InputError(f"seed {common[0]} chose the settings of rows of {protocol.name}, so it cannot judge them.")
+    settings = {} if tuned is None else tuned.settings
+    return runs(protocol, scale, *picked, seeds=numbers, settings=settings, overrides=overrides, resolve=resolve)
+
+
+def runs(
+    protocol: Protocol,
+    scale: str,
+    rows: Sequence[Row],
+    columns: Sequence[Column],
+    *,
+    seeds: Sequence[int],
+    settings: Mapping[str, Mapping[str, Any]],
+    overrides: Sequence[str] = (),
+    resolve: Resolve = resolve,
+) -> tuple[Job, ...]:
+    """The runs of these rows and columns, in all panels; see `jobs`.
+
+    Args:
+        protocol: The table.
+        scale: One of its scales.
+        rows: Some of its rows.
+        columns: Some of its columns.
+        seeds: Cut into as many as one run trains.
+        settings: Dotted keys with values, by the name of a row; put in after what the column says.
+        overrides: `key=value` texts, put in last.
+        resolve: Completes a configuration before its run is named.
+
+    Raises:
+        InputError: If a configuration makes no sense.
+    """
+    size = protocol.scale(scale)
+    stacks = [tuple(seeds[start : start + size.stack]) for start in range(0, len(seeds), size.stack)]
+    complete, losses = Resolver(resolve), set[str]()
     found: dict[str, tuple[RunConfig, list[Use]]] = {}
-    for panel, row, column in product(*picked):
+    for panel, row, column in product(protocol.panels, rows, columns):
         where = f"{protocol.name}, {panel.name}, {row.name}, {column.name}"
+        tuned = settings.get(row.name, {})
         content = with_overrides(protocol.run, ())
-        for part in (size, panel, row, column):
-            for key, value in part.set.items():
+        parts_in_order = (panel.changes(scale), row.changes(scale, column.group), column.changes(scale))
+        for changes in (size.set.items(), *parts_in_order, tuned.items()):
+            for key, value in changes:
                 set_key(content, key, value)
         content = with_overrides(content, overrides)
-        use = Use(panel.name, row.name, column.name, cast("Column", column).reading)
+        use = Use(panel.name, row.name, column.name, column.reading, tuned)
         for stack in stacks:
             config = complete(make_config({**content, "seeds": stack}, where=where))
+            if (loss := config.loss.model_dump_json()) not in losses:
+                check_loss(config.loss, where=where)  # now, not when the runs before it are done
+                losses.add(loss)
             found.setdefault(config.run_id, (config, []))[1].append(use)
-    axes = tuple(tuple(part.name for part in parts) for parts in picked)
+    parts: tuple[Sequence[Part], ...] = (protocol.panels, rows, columns)
+    axes = tuple(tuple(part.name for part in axis) for axis in parts)
     return tuple(
         Job(config, _label(uses, axes, config.seeds if len(stacks) > 1 else ()), tuple(uses))
         for config, uses in found.values()
     )
 
 
-class _Resolver:
+class Resolver:
     """Your own files are hashed once, not once for each cell."""
 
     def __init__(self, resolve: Resolve) -> None:
@@ -111,22 +161,32 @@ class _Resolver:
         self._known: dict[str, Any] = {}
 
     def __call__(self, config: RunConfig) -> RunConfig:
+        """The configuration, completed."""
         key = config.data.model_dump_json()
         if key not in self._known:
             self._known[key] = self._resolve(config).data
         return config.model_copy(update={"data": self._known[key]})
 
 
-def _stacks(seeds: int | Sequence[int], size: int) -> list[tuple[int, ...]]:
+def _numbers(seeds: int | Sequence[int]) -> tuple[int, ...]:
     numbers = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
     if not numbers or len(set(numbers)) < len(numbers):
         raise InputError(f"seeds: expected one or more, each once, got {seeds!r}.")
-    return [numbers[start : start + size] for start in range(0, len(numbers), size)]
+    return numbers
 
 
-def _refuse_lies(overrides: Sequence[str], varied: Iterable[set[str]]) -> None:
+def _keys(pairs: Iterable[tuple[str, Any]]) -> Iterator[str]:
+    """Dotted keys down to single values: a section that is set as a whole has those of its content."""
+    for key, value in pairs:
+        if isinstance(value, Mapping):
+            yield from _keys((f"{key}.{inner}", content) for inner, content in value.items())
+        else:
+            yield f"{key}.name" if key in DEFAULT_NAMES else key
+
+
+def _refuse_lies(overrides: Sequence[str], varied: Iterable[str]) -> None:
     """A cell must be what its headings say, so what they set cannot be overridden."""
-    keys = set().union(*varied)
+    keys = set(varied)
     for text in overrides:
         given = text.partition("=")[0].strip()
         if given == "seeds":

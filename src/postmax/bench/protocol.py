@@ -2,77 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
+from postmax.bench.parts import AnyLine, Column, Part, Row, Scale, Section
 from postmax.errors import InputError
 from postmax.registry import unknown_name
 from postmax.train.config import explain
-from postmax.train.settings import read_yaml
+from postmax.train.settings import read_yaml, set_key, with_overrides
 
 _FOLDER = Path(__file__).resolve().parent.parent / "protocols"
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Part(_Section):
-    """A panel, and what rows and columns have in common.
-
-    Attributes:
-        name: The heading.
-        set: Dotted keys of the configuration, with the values they take here.
-    """
-
-    name: str = Field(min_length=1)
-    set: dict[str, Any] = {}
-
-
-class Row(Part):
-    """A row.
-
-    Attributes:
-        optional: Run only when asked for by name, or with "all".
-    """
-
-    optional: bool = False
-
-
-class Column(Row):
-    """A column.
-
-    Attributes:
-        reading: Which way of reading the network's output is shown; see `postmax.train.result.SeedResult`.
-        reference: Shown for orientation, such as training without noise; it never competes for the best.
-    """
-
-    reading: str = "model"
-    reference: bool = False
-
-
-class Scale(_Section):
-    """One size at which the table can be run.
-
-    Attributes:
-        seeds: How many, counted from 0, or which.
-        stack: How many seeds one run trains side by side.
-        set: Dotted keys of the configuration, with the values they take at this scale.
-        note: What a reader of the results should know about it.
-        comparable: Whether the paper's figures are for the same network and data: if not, no difference is shown.
-    """
-
-    seeds: Annotated[int, Field(ge=1)] | tuple[int, ...]
-    stack: int = Field(1, ge=1)
-    set: dict[str, Any] = {}
-    note: str = ""
-    comparable: bool = True
-
-
-class Protocol(_Section):
+class Protocol(Section):
     """A table: the configuration of a cell is `run`, changed by its scale, panel, row and column, in this order.
 
     Attributes:
@@ -99,7 +44,7 @@ class Protocol(_Section):
     panels: tuple[Part, ...] = Field(min_length=1)
     rows: tuple[Row, ...] = Field(min_length=1)
     columns: tuple[Column, ...] = Field(min_length=1)
-    figures: dict[str, dict[str, dict[str, float]]] = {}
+    figures: dict[str, dict[str, dict[str, float]]] = Field(default_factory=dict)
 
     @field_validator("panels", "rows", "columns")
     @classmethod
@@ -119,6 +64,53 @@ class Protocol(_Section):
                     _exact("figures: column", column, self.columns)
         return self
 
+    @model_validator(mode="after")
+    def _places_exist(self) -> Protocol:
+        groups = {column.group for column in self.columns if column.group is not None}
+        if both := sorted(groups & set(self.scales)):
+            raise ValueError(f"{both[0]!r} is a scale and a group of columns; call them differently")
+        kinds: tuple[tuple[str, Sequence[Part], set[str]], ...] = (
+            ("panel", self.panels, set()),
+            ("row", self.rows, groups),
+            ("column", self.columns, set()),
+        )
+        for kind, parts, more in kinds:
+            for part in parts:
+                for place in part.at:
+                    if place not in self.scales and place not in more:
+                        known = ", ".join([*self.scales, *sorted(more)])
+                        raise ValueError(f"{kind} {part.name!r}, at: {place!r} is not among {known}")
+        for name, size in self.scales.items():
+            for row in size.rows or ():
+                _exact(f"scales.{name}: row", row, self.rows)
+            for column in size.columns or ():
+                _exact(f"scales.{name}: column", column, self.columns)
+        return self
+
+    @model_validator(mode="after")
+    def _tuning_is_fair(self) -> Protocol:
+        for name, size in self.scales.items():
+            if size.tuning is None:
+                continue
+            where, budget = f"scales.{name}.tuning", size.tuning.budget
+            for column in size.tuning.columns:
+                _exact(f"{where}: column", column, self._having(self.columns, size.columns))
+            if common := sorted(set(size.tuning.seeds) & set(size.seed_numbers)):
+                raise ValueError(f"{where}: seed {common[0]} is one of the table's own; tune with others")
+            for row in self.rows:
+                if len(row.settings) > budget:
+                    raise ValueError(f"row {row.name!r} has {len(row.settings)} settings, more than {where}.budget")
+            if not self._validation_share(size):
+                raise ValueError(f"{where} chooses by validation rows; set data.validation_share, for example 0.1")
+        return self
+
+    def _validation_share(self, size: Scale) -> Any:
+        content = with_overrides(self.run, ())
+        for key, value in size.set.items():
+            set_key(content, key, value)
+        data = content.get("data")
+        return data.get("validation_share") if isinstance(data, Mapping) else None
+
     def scale(self, name: str) -> Scale:
         """The scale called `name`.
 
@@ -128,6 +120,22 @@ class Protocol(_Section):
         if name not in self.scales:
             raise unknown_name(f"scale of {self.name}", name, self.scales)
         return self.scales[name]
+
+    def chosen_rows(self, scale: str, wanted: Iterable[str] | None = None) -> tuple[Row, ...]:
+        """The rows asked for at a scale, in the order of the table: by name, "all", or all that are not optional.
+
+        Raises:
+            InputError: If a name is unknown (the nearest is named), or there is no such row at this scale.
+        """
+        return chosen("row", self.rows, wanted, self._having(self.rows, self.scale(scale).rows), scale)
+
+    def chosen_columns(self, scale: str, wanted: Iterable[str] | None = None) -> tuple[Column, ...]:
+        """The columns asked for; see `chosen_rows`."""
+        return chosen("column", self.columns, wanted, self._having(self.columns, self.scale(scale).columns), scale)
+
+    @staticmethod
+    def _having(parts: Sequence[AnyLine], names: Sequence[str] | None) -> tuple[AnyLine, ...]:
+        return tuple(part for part in parts if names is None or part.name in names)
 
     def figure(self, panel: str, row: str, column: str) -> float | None:
         """What the paper reports for a cell, if it does."""
@@ -148,6 +156,11 @@ def names() -> tuple[str, ...]:
         True
     """
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
+
+
+def tuned_file(table: str, scale: str) -> Path:
+    """Where the settings that were chosen for a table at a scale are, if they come with postmax."""
+    return _FOLDER / "tuned" / f"{table}-{scale}.yaml"
 
 
 def load(name: str | Path) -> Protocol:
@@ -183,18 +196,20 @@ def make(content: dict[str, Any], *, name: str, where: str = "the protocol") -> 
         raise InputError(f"{where}: {explain(error, Protocol)}") from None
 
 
-def chosen(kind: str, parts: Sequence[Row], wanted: Iterable[str] | None) -> tuple[Row, ...]:
-    """The rows or columns asked for, in the order of the table: by name, "all", or all that are not optional.
-
-    Raises:
-        InputError: If a name is unknown; the nearest is named.
-    """
+def chosen(
+    kind: str, parts: Sequence[AnyLine], wanted: Iterable[str] | None, there: Sequence[AnyLine], scale: str
+) -> tuple[AnyLine, ...]:
+    """The rows or columns asked for, of those that are there at a scale; see `Protocol.chosen_rows`."""
     if wanted is None:
-        return tuple(part for part in parts if not part.optional)
+        return tuple(part for part in there if not part.optional)
     asked = {name.strip().lower() for name in wanted}
     known = [part.name.lower() for part in parts]
     for name in sorted(asked - {"all", *known}):
         raise unknown_name(kind, name, known)
     if not asked:
         raise InputError(f"no {kind} is asked for; name one or more of {', '.join(known)}, or all.")
-    return tuple(part for part in parts if "all" in asked or part.name.lower() in asked)
+    for part in parts:
+        if part.name.lower() in asked and part not in there:
+            names = ", ".join(line.name for line in there)
+            raise InputError(f"there is no {kind} {part.name!r} at scale {scale}; there are {names}.")
+    return tuple(part for part in there if "all" in asked or part.name.lower() in asked)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class Table:
         panels: One or more.
         note: What a reader should know about the scale.
         comparable: Whether the paper's figures are for the same network and data, so that a difference means something.
+        tuned: The settings that were chosen on noisy validation labels, by row.
     """
 
     name: str
@@ -87,6 +90,7 @@ class Table:
     panels: tuple[Panel, ...]
     note: str = ""
     comparable: bool = True
+    tuned: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def along(self) -> str:

@@ -39,6 +39,7 @@ def tabulate(
     if selection not in get_args(Selection):
         raise unknown_name("selection", selection, get_args(Selection))
     size = protocol.scale(scale)
+    jobs = tuple(jobs)
     cells = _collect(jobs, Path(store).expanduser(), selection)
     panels = tuple(_panel(protocol, part.name, cells) for part in protocol.panels)
     return Table(
@@ -50,6 +51,7 @@ def tabulate(
         panels=tuple(panel for panel in panels if panel.cells),
         note=size.note,
         comparable=size.comparable,
+        tuned={use.row: dict(use.tuned) for job in jobs for use in job.uses if use.tuned},
     )
 
 

@@ -133,6 +133,7 @@ def to_json(table: Table) -> dict[str, Any]:
         "selection": table.selection,
         "comparable": table.comparable,
         "compare": table.compare,
+        "tuned": {row: dict(settings) for row, settings in table.tuned.items()},
         "panels": [
             {
                 "title": panel.title,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from postmax.bench.jobs import Job, jobs
 from postmax.bench.protocol import Protocol
+from postmax.bench.tuned import read_tuned
 
 _LONGEST = 60
 # What a folder's name shows one to one; "=" and "," become dashes.
@@ -23,6 +24,7 @@ class Variant:
         rows: Names, separated by commas.
         columns: The same.
         settings: `key=value` texts for every run.
+        tuned: A file that `postmax tune` wrote, instead of what comes with the table.
 
     Example:
         >>> Variant(settings=("epochs=1",)).folder("breast-cancer-cpu")
@@ -35,6 +37,7 @@ class Variant:
     rows: str | None = None
     columns: str | None = None
     settings: tuple[str, ...] = ()
+    tuned: str | None = None
 
     def jobs(self, protocol: Protocol, scale: str) -> tuple[Job, ...]:
         """The runs it takes."""
@@ -45,12 +48,13 @@ class Variant:
             rows=None if self.rows is None else self.rows.split(","),
             columns=None if self.columns is None else self.columns.split(","),
             overrides=self.settings,
+            tuned=None if self.tuned is None else read_tuned(self.tuned),
         )
 
     @property
     def options(self) -> dict[str, str]:
         """What was chosen, by the name of the option."""
-        chosen = {"seeds": self.seeds, "rows": self.rows, "columns": self.columns}
+        chosen = {"seeds": self.seeds, "rows": self.rows, "columns": self.columns, "tuned": self.tuned}
         return {name: str(value) for name, value in chosen.items() if value is not None}
 
     @property

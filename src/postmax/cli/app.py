@@ -12,6 +12,7 @@ from postmax.cli.doctor import doctor
 from postmax.cli.listing import list_
 from postmax.cli.reproduce import report, reproduce
 from postmax.cli.train import resume, train
+from postmax.cli.tune import tune
 
 app = typer.Typer(
     help="Good classifiers from wrong labels.",
@@ -21,7 +22,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (reproduce, train, resume, report, doctor):
+for _command in (reproduce, tune, train, resume, report, doctor):
     app.command()(_command)
 app.command("list")(list_)
 app.add_typer(noise.app, name="noise")

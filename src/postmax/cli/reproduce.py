@@ -13,19 +13,18 @@ import typer
 
 from postmax.bench import protocol as protocols
 from postmax.bench.cores import default_workers
-from postmax.bench.cost import Plan, plan
-from postmax.bench.forecast import in_words
+from postmax.bench.cost import plan
 from postmax.bench.jobs import Job
-from postmax.bench.progress import show_progress
 from postmax.bench.protocol import Protocol
 from postmax.bench.report import write_report
 from postmax.bench.report.collect import collect, tabulate_all
 from postmax.bench.single import write_run_report
-from postmax.bench.sweep import sweep
 from postmax.bench.terminal import print_table
 from postmax.bench.text import to_json, to_markdown
+from postmax.bench.tuned_text import tuned_to_markdown
 from postmax.bench.variant import Variant
-from postmax.cli.options import JsonFlag, OutFolder
+from postmax.cli.options import JsonFlag, OutFolder, Workers
+from postmax.cli.sweeping import run_all, tell_failures, tell_plan
 from postmax.errors import InputError
 from postmax.files import atomic_write
 from postmax.train import RunFolder
@@ -50,6 +49,15 @@ _Seeds = Annotated[
 ]
 _Names = typer.Option(help="Only these, separated by commas; all also brings the optional ones.")
 _Rows = Annotated[str | None, _Names]
+_Tuned = Annotated[
+    str | None,
+    typer.Option(
+        "--tuned",
+        metavar="FILE",
+        help="Settings of rows, as `postmax tune` writes them.",
+        show_default="the table's own",
+    ),
+]
 
 
 def reproduce(
@@ -59,9 +67,8 @@ def reproduce(
     seeds: _Seeds = None,
     rows: _Rows = None,
     columns: _Rows = None,
-    workers: Annotated[
-        int | None, typer.Option("--workers", "-w", min=1, show_default="one for each core, or one in all on a GPU")
-    ] = None,
+    tuned: _Tuned = None,
+    workers: Workers = None,
     out: OutFolder = Path("postmax-results"),
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run again what diverged before.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run and how long it will take.")] = False,
@@ -79,24 +86,15 @@ def reproduce(
     What is done is never run again, what was killed goes on: give the same command again. Several may run at once in
     one folder.
     """  # noqa: D301  (\b keeps the lines of the examples)
-    chosen, variant = protocols.load(table), Variant(seeds, rows, columns, tuple(settings or ()))
+    chosen, variant = protocols.load(table), Variant(seeds, rows, columns, tuple(settings or ()), tuned)
     todo = variant.jobs(chosen, scale)
     store, workers = out / "runs", workers or default_workers(job.config.accelerator for job in todo)
     if dry_run:
-        _tell_plan(
-            plan(todo, store, workers=workers, retry_failed=retry_failed, measure=measure_epoch_seconds), as_json
-        )
+        tell_plan(plan(todo, store, workers=workers, retry_failed=retry_failed, measure=measure_epoch_seconds), as_json)
         return
-    expected = plan(todo, store, workers=workers).expected
-    try:
-        with show_progress(todo, workers=workers, expected=expected, say=None) as watch:
-            report = sweep(todo, store, workers=min(workers, len(todo)), retry_failed=retry_failed, watch=watch)
-    except KeyboardInterrupt:
-        typer.echo("postmax: stopped. The same command goes on where it was.", err=True)
-        raise typer.Exit(130) from None
+    report = run_all(todo, store, workers=workers, retry_failed=retry_failed)
     _show(chosen, scale, variant, todo, out, as_json, _command(table, scale, variant))
-    for run_id, reason in report.failed.items():
-        typer.echo(f"postmax: {store / run_id} failed: {reason}", err=True)
+    tell_failures(report, store)
 
 
 def report(
@@ -108,6 +106,7 @@ def report(
     seeds: _Seeds = None,
     rows: _Rows = None,
     columns: _Rows = None,
+    tuned: _Tuned = None,
     out: OutFolder = Path("postmax-results"),
     as_json: JsonFlag = False,
 ) -> None:
@@ -121,7 +120,7 @@ def report(
         run = RunFolder(table)
         typer.echo(str(write_run_report(run.config(), run)))
         return
-    chosen, variant = protocols.load(table), Variant(seeds, rows, columns, tuple(settings or ()))
+    chosen, variant = protocols.load(table), Variant(seeds, rows, columns, tuple(settings or ()), tuned)
     todo, command = variant.jobs(chosen, scale), _command(table, scale, variant)
     if not any(RunFolder(out / "runs" / job.run_id).state == "done" for job in todo):
         raise InputError(f"{out / 'runs'} has no finished run of this table at scale {scale}: first run `{command}`.")
@@ -141,7 +140,7 @@ def _show(
     plain: dict[str, Any] = {"command": command, "report": str(page), "tables": [to_json(table) for table in tables]}
     for name, text in (
         ("table.json", json.dumps(plain, indent=1, ensure_ascii=False)),
-        ("table.md", "\n".join(to_markdown(table) for table in tables)),
+        ("table.md", "\n".join(filter(None, (*map(to_markdown, tables), tuned_to_markdown(tables[0].tuned))))),
     ):
         with atomic_write(folder / name) as file:
             file.write(f"{text}\n".encode())
@@ -156,19 +155,3 @@ def _command(table: str, scale: str, variant: Variant) -> str:
     """What makes the table again."""
     options = (word for name, value in variant.options.items() for word in (f"--{name}", value))
     return shlex.join(["postmax", "reproduce", table, "--scale", scale, *options, *variant.settings])
-
-
-def _tell_plan(found: Plan, as_json: bool) -> None:
-    groups = {"new": found.new, "resumed": found.resumed, "done": found.done, "failed": found.failed}
-    if as_json:
-        content: dict[str, Any] = {name: [job.run_id for job in part] for name, part in groups.items()}
-        typer.echo(json.dumps({**content, "seconds": found.seconds, "workers": found.workers}))
-        return
-    verbs = {"new": "would begin", "resumed": "would go on", "done": "is done", "failed": "failed before"}
-    for name, part in groups.items():
-        for job in part:
-            seconds = found.expected.get(job.run_id)
-            took = f"  about {in_words(seconds)}" if seconds is not None else ""
-            typer.echo(f"{verbs[name]:<14} {job.run_id}  {job.label}{took}")
-    total = "not known" if found.seconds is None else in_words(found.seconds)
-    typer.echo(f"{len(found.new) + len(found.resumed)} runs to do, {found.workers} at once: {total}.")

@@ -19,3 +19,30 @@ register_sum(
         "webvision": Preset({"alpha": 50.0, "beta": 0.1}, "ANL code"),
     },
 )
+register_sum(
+    "nce+mae",
+    "normalised cross-entropy + mean absolute error",
+    _APL,
+    presets={
+        "cifar10": Preset({"alpha": 1.0, "beta": 1.0}, "APL and ANL code"),
+        "cifar100": Preset({"alpha": 10.0, "beta": 0.1}, "ANL code (APL and ALFs: 10, 1)"),
+    },
+)
+register_sum(
+    "nfl+mae",
+    "normalised focal loss + mean absolute error",
+    _APL,
+    presets={
+        "cifar10": Preset({"alpha": 1.0, "beta": 1.0, "gamma": 0.5}, "APL code"),
+        "cifar100": Preset({"alpha": 10.0, "beta": 1.0, "gamma": 0.5}, "APL code"),
+    },
+)
+register_sum(
+    "nfl+rce",
+    "normalised focal loss + reverse cross-entropy",
+    _APL,
+    presets={
+        "cifar10": Preset({"alpha": 1.0, "beta": 1.0, "gamma": 0.5}, "APL and ANL code"),
+        "cifar100": Preset({"alpha": 10.0, "beta": 0.1, "gamma": 0.5}, "APL and ANL code (ALFs: 10, 1)"),
+    },
+)

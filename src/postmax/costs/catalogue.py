@@ -91,13 +91,18 @@ def register_sum(
     facts: Facts,
     *,
     parts: tuple[str, str] | None = None,
+    weights: tuple[float, float] = (1.0, 1.0),
     presets: Mapping[str, Preset] | None = None,
     aliases: tuple[str, ...] = (),
 ) -> None:
-    """Make `alpha · active + beta · passive` known under `name`; the parts are named in it unless given."""
+    """Make `alpha · active + beta · passive` known under `name`; the parts are named in it unless given.
+
+    `weights` are alpha and beta for those who give none.
+    """
+    alpha, beta = weights
     register(
         name,
-        functools.partial(weighted_sum, parts or tuple(name.split("+"))),
+        functools.partial(weighted_sum, parts or tuple(name.split("+")), alpha=alpha, beta=beta),
         summary,
         facts,
         presets=presets,

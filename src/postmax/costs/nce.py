@@ -11,6 +11,7 @@ from torch import Tensor
 
 from postmax.costs.base import Cost, Rows
 from postmax.costs.catalogue import Facts, register
+from postmax.costs.normalised import normalised
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class NCE(Cost):
 
     def __call__(self, rows: Rows) -> Tensor:
         """The price of each label asked for."""
-        return rows.s / rows.log_p.sum(-1, keepdim=True)
+        return normalised(rows, -rows.log_p)
 
 
 register(

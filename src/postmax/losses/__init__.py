@@ -2,10 +2,12 @@
 
 from postmax.losses.catalogue import PosteriorLoss, describe, get, names, needs_transition, preset, register, summary
 from postmax.losses.cost import CostLoss
+from postmax.losses.dmi import DMILoss
 from postmax.losses.fpml import FPMLLoss
 
 __all__ = [
     "CostLoss",
+    "DMILoss",
     "FPMLLoss",
     "PosteriorLoss",
     "describe",

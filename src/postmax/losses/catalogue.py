@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 
 from torch import Tensor, nn
 
@@ -16,9 +16,11 @@ from postmax.costs.catalogue import option_names as cost_options
 from postmax.errors import InputError
 from postmax.functional.rows import Contract
 from postmax.losses.cost import CostLoss
+from postmax.losses.dmi import DMILoss
 from postmax.losses.fpml import FPMLLoss
 from postmax.registry import Registry, unknown_name
 from postmax.transition import Transition
+from postmax.transition.matrix import Matrix
 
 _CONTRACT = tuple(Contract.__annotations__)
 
@@ -192,3 +194,43 @@ for _divergence in ("kl", "gan", "sl", "js"):
         f"{_FPML} with {_divergence.upper()}",
         facts=costs.Facts(symmetric=False, bounded=False, role="both", source=_SOURCE),
     )
+
+
+def forward_correction(*, transition: Transition | Matrix, **contract: Unpack[Contract]) -> FPMLLoss:
+    """−log (Pᵀp)_y: the softmax p of the true class is sent through the noise before it meets the label."""
+    return FPMLLoss("kl", "softmax", transition=transition, correction="forward", **contract)
+
+
+def backward_correction(*, transition: Transition | Matrix, **contract: Unpack[Contract]) -> FPMLLoss:
+    """Σ_j P⁻¹[y, j]·(−log p_j): an unbiased estimate of the cross-entropy of the true label."""
+    return FPMLLoss("kl", "softmax", transition=transition, correction="objective", floor=0.0, **contract)
+
+
+_PATRINI = costs.Facts(
+    symmetric=False,
+    bounded=False,
+    role="both",
+    source="Patrini et al., Making deep neural networks robust to label noise: A loss correction approach, CVPR 2017",
+    needs="the transition matrix",
+)
+register(
+    "forward",
+    forward_correction,
+    "forward correction of cross-entropy: −log (Pᵀp)_y",
+    facts=_PATRINI,
+    aliases=("forward-correction",),
+)
+register(
+    "backward",
+    backward_correction,
+    "backward correction of cross-entropy: Σ_j P⁻¹[y, j]·(−log p_j)",
+    facts=_PATRINI,
+    aliases=("backward-correction",),
+)
+register(
+    "dmi",
+    DMILoss,
+    "determinant-based mutual information −log(|det M| + 0.001) of a batch, after a warm-up",
+    facts=costs.Facts(symmetric=False, bounded=True, role="both", source="Xu et al. 2019"),
+    aliases=("l-dmi",),
+)

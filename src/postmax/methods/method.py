@@ -19,7 +19,7 @@ class Setting:
 
     Attributes:
         networks: Makes fresh networks, one for each seed; a method that needs two calls it twice.
-        loss: What is minimised, with reduction "none".
+        loss: What is minimised, with reduction "none"; an `nn.ModuleList` has one for each seed.
         num_classes: K.
         rows: Training rows of each seed; per-row state is kept under their positions.
         epochs: How many there will be.

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from postmax.losses import CostLoss, FPMLLoss, PosteriorLoss
 from postmax.methods.catalogue import register
@@ -24,16 +24,16 @@ class Standard(Method):
         self.networks = setting.networks()
         self.loss = setting.loss
         self._epochs = setting.epochs
-        self._objective = setting.loss.objective if isinstance(setting.loss, FPMLLoss) else None
 
     def training_step(self, batch: LaneBatch, epoch: int) -> Step:
         """The mean loss of each lane."""
         logits = self.networks(batch.inputs)
-        loss = self.loss.at(epoch / self._epochs) if isinstance(self.loss, CostLoss) else self.loss
-        if getattr(loss, "mixes_rows", False):  # but not rows of different seeds
-            losses = torch.stack([loss(*lane) for lane in zip(logits, batch.labels, strict=True)])
+        share = epoch / self._epochs
+        if self._one_for_all:
+            losses = _at(self.loss, share)(logits.flatten(0, 1), batch.labels.flatten()).view_as(batch.labels)
         else:
-            losses = loss(logits.flatten(0, 1), batch.labels.flatten()).view_as(batch.labels)
+            lanes = zip(self._lane_losses(len(logits)), logits, batch.labels, strict=True)
+            losses = torch.stack([_at(loss, share)(rows, labels) for loss, rows, labels in lanes])
         return Step(losses.mean(1), logits.detach())
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -43,25 +43,49 @@ class Standard(Method):
 
     def readings(self, logits: Tensor) -> dict[str, Tensor]:
         """The posterior; beside one that is corrected afterwards, also what it was before."""
-        rows = logits.flatten(0, 1)
-        found = {"model": cast("PosteriorLoss", self.loss).posterior(rows)}
-        if self._objective is not None and self._objective.correction == "posterior":
-            found["uncorrected"] = replace(self._objective, correction=None, transition=None).posterior(rows)
-        return {name: posterior.view_as(logits) for name, posterior in found.items()}
+        lanes = [_readings(*lane) for lane in zip(self._lane_losses(len(logits)), logits, strict=True)]
+        return {name: torch.stack([lane[name] for lane in lanes]) for name in lanes[0]}
 
     def label_posterior(self, logits: Tensor) -> Tensor:
         """A corrected posterior sent through the noise again; the posterior itself where nothing is corrected."""
-        if isinstance(self.loss, CostLoss):
-            return self.loss.label_posterior(logits.flatten(0, 1)).view_as(logits)
-        readings = self.readings(logits)
-        if "uncorrected" in readings:
-            return readings["uncorrected"]
-        noise = None if self._objective is None else self._objective.transition
-        return readings["model"] if noise is None else readings["model"] @ noise.matrix.to(logits)
+        return torch.stack(
+            [_label_posterior(*lane) for lane in zip(self._lane_losses(len(logits)), logits, strict=True)]
+        )
+
+    @property
+    def _one_for_all(self) -> bool:
+        # Rows of different seeds must not meet in a loss that mixes rows, nor in one that knows another noise.
+        return not isinstance(self.loss, nn.ModuleList) and not getattr(self.loss, "mixes_rows", False)
+
+    def _lane_losses(self, lanes: int) -> list[nn.Module]:
+        return list(self.loss) if isinstance(self.loss, nn.ModuleList) else [self.loss] * lanes
 
     def lane_state(self, lane: int) -> dict[str, Tensor]:
         """The weights of the network of one seed."""
         return self.networks.lane_state(lane)
+
+
+def _at(loss: nn.Module, share: float) -> nn.Module:
+    """The loss after this share of the training, for those that change on the way."""
+    later = getattr(loss, "at", None)
+    return loss if later is None else cast("nn.Module", later(share))
+
+
+def _readings(loss: nn.Module, rows: Tensor) -> dict[str, Tensor]:
+    found = {"model": cast("PosteriorLoss", loss).posterior(rows)}
+    if isinstance(loss, FPMLLoss) and loss.objective.correction == "posterior":
+        found["uncorrected"] = replace(loss.objective, correction=None, transition=None).posterior(rows)
+    return found
+
+
+def _label_posterior(loss: nn.Module, rows: Tensor) -> Tensor:
+    if isinstance(loss, CostLoss):
+        return loss.label_posterior(rows)
+    readings = _readings(loss, rows)
+    noise = loss.objective.transition if isinstance(loss, FPMLLoss) else None
+    if "uncorrected" in readings:
+        return readings["uncorrected"]
+    return readings["model"] if noise is None else readings["model"] @ noise.matrix.to(rows)
 
 
 register("standard", Standard, "one network trained with one loss")

@@ -15,7 +15,7 @@ from postmax.data import Augment, Dataset
 from postmax.errors import InputError
 from postmax.extras import need
 from postmax.methods import Method
-from postmax.train.config import RunConfig
+from postmax.train.config import Choice, RunConfig
 from postmax.train.evaluation import Evaluator
 from postmax.train.lanes import LaneBatches, Lanes
 from postmax.train.loop import Trainer, Truth, seeded
@@ -64,10 +64,9 @@ def build(config: RunConfig) -> Built:
     trains, seeds = [part.train for part in data], config.seeds
     augment = augmentation(config.data, trains[0])
     batches = LaneBatches(trains, seeds, config.batch_size, augment=augment, device=fabric.device)
-    _refuse(config.loss.options, "loss", ("reduction", "transition", "weight"))
     _refuse(config.method.options, "method", ("setting",))
     _refuse(config.model.options, "model", ("num_classes", "input_shape"))
-    loss = losses.get(config.loss.name, transition=_one(data), reduction="none", **config.loss.options)
+    loss = _losses(config.loss, [part.transition for part in data])
     numbers = itertools.count()
     setting = methods.Setting(
         networks=lambda: _networks(config, trains[0], augment, next(numbers)),
@@ -81,8 +80,37 @@ def build(config: RunConfig) -> Built:
     truth = Truth(_stack([t.labels for t in trains], fabric.device), _clean(trains, fabric.device))
     trainer = Trainer(config, method, fabric, batches, truth)
     validations = [part.validation for part in data if part.validation is not None]
-    evaluator = Evaluator([part.test for part in data], validations or None, seeds, augment, fabric.device)
+    also = {name: [part.also[name] for part in data] for name in config.data.also_test}
+    evaluator = Evaluator([part.test for part in data], validations or None, seeds, augment, fabric.device, also)
     return Built(data, method, trainer, evaluator, augment, fabric.device)
+
+
+def check_loss(loss: Choice, *, where: str = "the configuration") -> None:
+    """Make the loss and forget it, to know before anything is read or trained that it can be made.
+
+    Raises:
+        InputError: If its name, its preset or an option is unknown, or a value makes no sense.
+    """
+    try:
+        _loss(loss, Transition.identity(2))
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
+
+
+def _loss(loss: Choice, transition: Transition | None) -> nn.Module:
+    """The loss; `preset` is an option like the others."""
+    _refuse(loss.options, "loss", ("reduction", "transition", "weight"))
+    return losses.get(loss.name, transition=transition, reduction="none", **loss.options)
+
+
+def _losses(loss: Choice, transitions: Sequence[Transition | None]) -> nn.Module:
+    """The loss, or one for each seed where each has its own estimate of the noise."""
+    first = transitions[0]
+    same = all(
+        (other is None and first is None) or (other and first and torch.equal(other.matrix, first.matrix))
+        for other in transitions
+    )
+    return _loss(loss, first) if same else nn.ModuleList(_loss(loss, noise) for noise in transitions)
 
 
 def _refuse(options: Mapping[str, object], section: str, taken: Sequence[str]) -> None:
@@ -119,15 +147,6 @@ def _networks(config: RunConfig, train: Dataset, augment: Augment | None, number
             f"there is {batch_rows}."
         )
     return Lanes(networks)
-
-
-def _one(data: Sequence[SeedData]) -> Transition | None:
-    """The matrix all seeds share; a loss has only one."""
-    first = data[0].transition
-    for part in data[1:]:
-        if first is not None and (part.transition is None or not torch.equal(part.transition.matrix, first.matrix)):
-            raise InputError("each seed has its own estimate of the noise: give one seed a run, such as seeds=[0].")
-    return first
 
 
 def _clean(trains: Sequence[Dataset], device: torch.device) -> Tensor | None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from types import UnionType
 from typing import Annotated, Any, Literal, get_args
 
 import yaml
@@ -67,6 +68,8 @@ class DataConfig(_Section):
         labels: The label column of a table, the label array of an .npz, or the label file of IDX images.
         test_path: Held-out rows in a file of their own.
         test_labels: The label file that belongs to it, for IDX images.
+        also_test: Data sets of the catalogue with the same classes whose test rows are judged beside; each is a reading
+            under its name.
         drop: Columns of a table that are no features.
         missing: Missing numbers of a table are an error, or the median of their column.
         size: Side to which the images of a folder are brought.
@@ -87,6 +90,7 @@ class DataConfig(_Section):
     labels: Text | None = None
     test_path: str | None = None
     test_labels: str | None = None
+    also_test: Annotated[tuple[str, ...], BeforeValidator(_one_or_more)] = ()
     drop: Annotated[tuple[Text, ...], BeforeValidator(_one_or_more)] = ()
     missing: Literal["error", "median"] = "error"
     size: int | None = Field(None, ge=1)
@@ -104,6 +108,8 @@ class DataConfig(_Section):
     def _one_source(self) -> DataConfig:
         if (self.name is None) == (self.path is None):
             raise ValueError("give either name (a data set of the catalogue) or path (your own data)")
+        if len(set(self.also_test)) < len(self.also_test) or self.name in self.also_test:
+            raise ValueError("also_test: name other data sets than the run's own, each once")
         return self
 
 
@@ -117,6 +123,7 @@ class OptimiserConfig(_Section):
         nesterov: Of SGD.
         betas: Of Adam.
         weight_decay: L2 for SGD and Adam, decoupled for AdamW.
+        l1: δ of δ·Σ|θ| over all parameters, the term ANL adds. Its gradient is clipped with the rest.
         clip_norm: Scale the gradient down to this norm; null for never.
     """
 
@@ -126,6 +133,7 @@ class OptimiserConfig(_Section):
     nesterov: bool = False
     betas: tuple[float, float] = (0.9, 0.999)
     weight_decay: float = Field(0.0, ge=0, allow_inf_nan=False)
+    l1: float = Field(0.0, ge=0, allow_inf_nan=False)
     clip_norm: float | None = Field(None, gt=0, allow_inf_nan=False)
 
 
@@ -216,6 +224,11 @@ class RunConfig(_Section):
         for key in ("noise", "transition"):
             if _is_path(content[key]):
                 content[key] = "file"
+        # Runs are older than these keys: without what they ask for they stay the runs they were.
+        if not content["optimiser"]["l1"]:
+            del content["optimiser"]["l1"]
+        if not content["data"]["also_test"]:
+            del content["data"]["also_test"]
         text = json.dumps([GENERATION, content], sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -274,7 +287,9 @@ def explain(error: ValidationError, model: type[BaseModel]) -> str:
 
 
 def _inside(section: Any, part: str | int) -> Any:
-    """The type of a field, or of the entries of a tuple or mapping."""
+    """The type of a field, or of the entries of a tuple or mapping; what it is where it may also be None."""
     if isinstance(section, type) and issubclass(section, BaseModel):
-        return section.model_fields[str(part)].annotation
-    return next(kind for kind in reversed(get_args(section)) if kind is not Ellipsis)
+        found: Any = section.model_fields[str(part)].annotation
+    else:
+        found = next(kind for kind in reversed(get_args(section)) if kind is not Ellipsis)
+    return get_args(found)[0] if isinstance(found, UnionType) else found

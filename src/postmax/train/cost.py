@@ -31,7 +31,8 @@ def measure_epoch_seconds(config: RunConfig) -> float:
             # Larger batches use a machine better; where that is cheap to know, they are measured as they are.
             rows = config.batch_size
             seconds = _seconds_of_a_step(build(config).trainer)
-    train, test = len(built.data[0].train), len(built.data[0].test)
+    first = built.data[0]
+    train, test = len(first.train), len(first.test) + sum(map(len, first.also.values()))
     return seconds / rows * (train + _FORWARD * test / config.evaluate_every)
 
 

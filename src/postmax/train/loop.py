@@ -21,7 +21,7 @@ from postmax.train.ema import Average
 from postmax.train.evaluation import Evaluator, NotFiniteError
 from postmax.train.lanes import LaneBatch, LaneBatches
 from postmax.train.metrics import Scores, learnt
-from postmax.train.optimisers import clip_lanes, make_optimiser, set_rate
+from postmax.train.optimisers import add_l1, clip_lanes, make_optimiser, set_rate
 from postmax.train.result import EpochRecord
 from postmax.train.schedules import rate
 
@@ -97,6 +97,8 @@ class Trainer:
                 raise
             raise self._diverged(number, position, str(error)) from error
         self._fabric.backward(step.loss.sum())
+        if config.optimiser.l1:
+            add_l1(self._parameters, config.optimiser.l1)
         if config.optimiser.clip_norm is not None:
             if len(config.seeds) == 1:
                 # What is no number shows in the next loss, and is reported from there.

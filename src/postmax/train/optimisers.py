@@ -1,4 +1,4 @@
-"""Optimisers by their configuration, and the clipping of gradients."""
+"""Optimisers by their configuration, and what is done to gradients before a step."""
 
 from __future__ import annotations
 
@@ -38,6 +38,15 @@ def set_rate(optimiser: Optimizer, rate: float) -> None:
     """The learning rate of the next step."""
     for group in optimiser.param_groups:
         group["lr"] = rate
+
+
+@torch.no_grad()
+def add_l1(parameters: Iterable[Tensor], weight: float) -> None:
+    """Add the gradient of weight·Σ|θ|, which is that of each lane alone, to those of the loss."""
+    for parameter in parameters:
+        if parameter.grad is None:  # the loss does not know it, the term does
+            parameter.grad = torch.zeros_like(parameter)
+        parameter.grad.add_(parameter.sign(), alpha=weight)
 
 
 def clip_lanes(parameters: Iterable[Tensor], max_norm: float) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import torch
@@ -15,6 +16,7 @@ from postmax.data.table_encoder import Missing
 from postmax.data.tables import fit_encoder
 from postmax.errors import DataError, InputError
 from postmax.train.config import Choice, DataConfig, RunConfig
+from postmax.train.estimates import estimated_transition
 from postmax.train.result import NoiseRecord
 from postmax.train.scaling import Scaling
 from postmax.transition import Transition, parse_noise
@@ -35,6 +37,7 @@ class SeedData:
         noise: What was done to the labels.
         transition: What a correction takes as the noise; without one, what the labels went through. None if not known.
         scaling: What was done to features; None for images.
+        also: Test rows of other data sets, by the name of the data set.
     """
 
     seed: int
@@ -44,6 +47,7 @@ class SeedData:
     noise: NoiseRecord
     transition: Transition | None
     scaling: Scaling | None
+    also: Mapping[str, data.Dataset] = field(default_factory=dict)
 
 
 def prepare(config: RunConfig, seed: int) -> SeedData:
@@ -70,13 +74,15 @@ def prepare(config: RunConfig, seed: int) -> SeedData:
         if held_out.all():
             raise InputError(f"data.validation_share {config.data.validation_share} leaves no row to train on.")
         validation, train = train.subset(held_out), train.subset(~held_out)
+    also = {part.name: part for part in load_also(config.data)}
     scaling = None
     if isinstance(train.inputs, Tensor) and not _are_images(train.inputs):
         scaling = Scaling.fit(train.inputs, standardise=config.data.standardise)
         train, test = scaling.apply(train), scaling.apply(test)
         validation = None if validation is None else scaling.apply(validation)
+        also = {name: scaling.apply(part) for name, part in also.items()}
     transition = _transition(config, train, given)
-    return SeedData(seed, train, validation, test, noise, transition, scaling)
+    return SeedData(seed, train, validation, test, noise, transition, scaling, also)
 
 
 def augmentation(config: DataConfig, train: data.Dataset) -> data.Augment | None:
@@ -115,6 +121,36 @@ def load_rows(config: DataConfig) -> tuple[data.Dataset, data.Dataset | None]:
     if "all" not in data.splits(name):
         raise InputError(f"{name} has a published split; data.split=random is for data that has none.")
     return data.load(name, split="all", root=config.root), None
+
+
+@lru_cache(maxsize=2)
+def load_also(config: DataConfig) -> tuple[data.Dataset, ...]:
+    """The test rows of `data.also_test`.
+
+    Raises:
+        InputError: If they have other classes, or another shape, than the rows that are trained on.
+        DataError: If they cannot be read.
+    """
+    if not config.also_test:
+        return ()
+    train, _ = load_rows(config)
+    found = tuple(data.load(name, split="test", root=config.root) for name in config.also_test)
+    first = torch.tensor([0])
+    for name, part in zip(config.also_test, found, strict=True):
+        if part.classes != train.classes:
+            differing = (f"{b!r} instead of {a!r}" for a, b in zip(train.classes, part.classes, strict=False) if a != b)
+            what = next(differing, f"{part.num_classes} instead of {train.num_classes}")
+            raise InputError(
+                f"data.also_test: {name} has other classes than {train.name} ({what}); "
+                "name a data set with the same classes in the same order."
+            )
+        shapes = [tuple(rows.inputs[first].shape[1:]) for rows in (train, part)]
+        if shapes[0] != shapes[1]:
+            raise InputError(
+                f"data.also_test: rows of {name} have the shape {shapes[1]}, those of {train.name} {shapes[0]}."
+            )
+    # Under the names that were asked for: readings are called so.
+    return tuple(replace(part, name=name) for name, part in zip(config.also_test, found, strict=True))
 
 
 def _load_own(config: DataConfig, path: str) -> tuple[data.Dataset, data.Dataset | None]:
@@ -173,12 +209,7 @@ def _transition(config: RunConfig, train: data.Dataset, given: Transition | None
             "transition=estimated works on features, not on pixels. Estimate the noise on embeddings with "
             "`postmax noise estimate`, and give its file as transition=FILE."
         )
-    from postmax.estimation import estimate_transition  # noqa: PLC0415  (only here)
-
-    estimate = estimate_transition(
-        None, train.labels, features=train.inputs, classes=train.classes, replicates=2, seed=0
-    )
-    return estimate.transition
+    return estimated_transition(train, train.inputs)
 
 
 def _which(loss: Choice) -> str:

@@ -39,7 +39,11 @@ class NoiseRecord(TypedDict):
 
 
 class SeedResult(TypedDict):
-    """One seed of a run. Readings: "model" is the answer; posterior correction adds "uncorrected"."""
+    """One seed of a run.
+
+    Readings: "model" is the answer; posterior correction adds "uncorrected", and `data.also_test` the same on the test
+    rows of each data set it names: "ilsvrc12-mini", "ilsvrc12-mini-uncorrected".
+    """
 
     seed: int
     noise: NoiseRecord

@@ -101,6 +101,19 @@ def test_names_are_text_whatever_they_contain(tmp_path):
     assert "&lt;script&gt;alert(1)" in (folder / "report.html").read_text("utf-8")
 
 
+def test_tuned_settings_have_a_section_of_their_own(tmp_path):
+    base = small()
+    assert "noisy validation" not in write_report(base, tmp_path / "none").read_text("utf-8")
+    tuned = replace(base.tables[0], tuned={"KL": {"optimiser.lr": 0.01, "loss.floor": 0.2}, EVIL: {EVIL: EVIL}})
+    page = write_report(replace(base, tables=(tuned,)), tmp_path / "tuned").read_text("utf-8")
+    assert '<h2 id="tuned">Settings chosen on noisy validation</h2>' in page
+    assert '<a href="#tuned">' in page
+    assert '<th scope="row">KL</th><td><code>optimiser.lr=0.01 loss.floor=0.2</code></td>' in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "<script" not in page
+    assert "<img" not in page
+
+
 def test_the_same_content_gives_the_same_bytes(tmp_path):
     write_report(small(), tmp_path / "here")
     # Another process, where sets and hashes come in another order.

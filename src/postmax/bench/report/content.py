@@ -16,7 +16,7 @@ class Series:
         label: The name of its column.
         metrics: The lines of metrics.jsonl, of all seeds.
         reliability: One for each seed.
-        reading: Which reading of the network's output the cell shows; "uncorrected" has a test accuracy of its own.
+        reading: Which reading of the network's output the cell shows; all but "model" have their own test accuracy.
         reference: Whether it is there for comparison only, such as training without noise.
     """
 

@@ -14,6 +14,7 @@ from postmax.bench.report.grids import table_view
 from postmax.bench.report.pictures import draw
 from postmax.bench.rules import ordered
 from postmax.bench.table import Table
+from postmax.bench.tuned_text import HEADING, in_short
 from postmax.errors import DataError, InputError
 from postmax.extras import need
 from postmax.files import atomic_write
@@ -73,6 +74,8 @@ def write_report(content: ReportContent, folder: Path) -> Path:
         pictures=draw(content, drawn, folder),
         papers=any(cell.paper is not None for panel in drawn.panels for cell in panel.cells.values()),
         noise=_noise(content.runs),
+        tuned_heading=HEADING,
+        tuned=[(row, in_short(settings)) for row, settings in tables[0].tuned.items()],
         duration=in_words,
         seeds=_ranges(content.seeds),
     )

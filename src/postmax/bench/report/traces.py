@@ -50,7 +50,7 @@ def measured(traces: Sequence[Trace], measures: Iterable[str]) -> list[str]:
 
 def band(series: Series, measure: str) -> Band | None:
     """The measure over time; None if no epoch has it. A seed that broke off counts as far as it came."""
-    key = f"uncorrected_{measure}" if measure == TEST and series.reading == "uncorrected" else measure
+    key = f"{series.reading}_{measure}" if measure == TEST and series.reading != "model" else measure
     found: dict[int, list[float]] = {}
     for record in series.metrics:
         value = record.get(key)

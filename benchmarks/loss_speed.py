@@ -1,0 +1,83 @@
+"""Forward + backward of every named loss with its default settings, against `F.cross_entropy`.
+
+Each turn times cross-entropy and then the loss, so that whatever else the machine does hits both alike; what is printed
+is the median of the ratios of a turn. Targets are class indices. Losses that need the label noise get 40 % symmetric.
+
+    python benchmarks/loss_speed.py [--turns 15] [name ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+import postmax as pm
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+# (rows, classes) and how many steps are timed at once: the small ones are too short for a clock.
+SHAPES = {(128, 10): 20, (1024, 1000): 1}
+TWO_CLASSES_ONLY = "natarajan"
+
+
+def make(name: str, classes: int) -> Loss:
+    """The loss of this name."""
+    return pm.losses.get(name, transition=pm.Transition.symmetric(classes, 0.4))
+
+
+def seconds(loss: Loss, z: Tensor, y: Tensor, steps: int) -> float:
+    """How long a number of steps forward and backward takes."""
+    start = time.perf_counter()
+    for _ in range(steps):
+        z.grad = None
+        loss(z, y).backward()
+    return time.perf_counter() - start
+
+
+def ratios(names: tuple[str, ...], shape: tuple[int, int], turns: int) -> dict[str, float]:
+    """The median over all turns of the time of each loss divided by that of cross-entropy."""
+    generator = torch.Generator().manual_seed(0)
+    z = torch.randn(shape, generator=generator).requires_grad_()
+    y = torch.randint(0, shape[1], shape[:1], generator=generator)
+    losses = {name: make(name, shape[1]) for name in names}
+    for loss in (F.cross_entropy, *losses.values()):
+        seconds(loss, z, y, 2)
+    found: dict[str, list[float]] = {name: [] for name in names}
+    for _ in range(turns):
+        for name, loss in losses.items():
+            base = seconds(F.cross_entropy, z, y, SHAPES[shape])
+            found[name].append(seconds(loss, z, y, SHAPES[shape]) / base)
+    return {name: statistics.median(values) for name, values in found.items()}
+
+
+def table(names: tuple[str, ...], turns: int) -> Iterator[str]:
+    """Lines of markdown."""
+    threads = torch.get_num_threads()
+    measured = []
+    for number in (1, threads):
+        torch.set_num_threads(number)
+        measured += [ratios(names, shape, turns) for shape in SHAPES]
+    cases = [f"{n}×{k}, {t} thread{'s' if t > 1 else ''}" for t in (1, threads) for n, k in SHAPES]
+    yield "| loss | " + " | ".join(cases) + " |"
+    yield "|---|" + "---:|" * len(cases)
+    for name in names:
+        yield f"| {name} | " + " | ".join(f"{ratio[name]:.2f}" for ratio in measured) + " |"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--turns", type=int, default=15, help="how often each loss is timed (default: 15)")
+    parser.add_argument("names", nargs="*", help="losses to time (default: all)")
+    args = parser.parse_args()
+    names = tuple(args.names) or tuple(name for name in pm.losses.names() if name != TWO_CLASSES_ONLY)
+    print(*table(names, args.turns), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

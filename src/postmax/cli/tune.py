@@ -1,0 +1,93 @@
+"""`postmax tune`: the settings of rows, chosen before a table is run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from postmax.bench import protocol as protocols
+from postmax.bench.cores import default_workers
+from postmax.bench.cost import plan
+from postmax.bench.tuned import Tuned, read_tuned, write_tuned
+from postmax.bench.tuned_text import HEADING, in_short
+from postmax.bench.tuning import choose, nothing_chosen, trial_jobs, trials
+from postmax.cli.options import JsonFlag, Workers
+from postmax.cli.sweeping import run_all, tell_failures, tell_plan
+from postmax.train.cost import measure_epoch_seconds
+
+
+def tune(
+    table: Annotated[
+        str, typer.Argument(metavar="TABLE", help="See `postmax list tables`, or your own YAML.", show_default=False)
+    ],
+    scale: Annotated[str, typer.Option("--scale", "-s", help="One that says how to tune.")] = "cpu",
+    rows: Annotated[
+        str | None,
+        typer.Option(help="Only these, separated by commas; what the file says about other rows stays."),
+    ] = None,
+    workers: Workers = None,
+    out: Annotated[
+        Path, typer.Option("--out", "--output", "-o", help="The folder for runs and for the chosen settings.")
+    ] = Path("postmax-results"),
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run again what diverged before.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run and how long it will take.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Choose settings of a table's rows by noisy validation labels, never by test.
+
+    \b
+    postmax tune TABLE --dry-run
+    postmax tune TABLE --rows CE,GCE
+    postmax reproduce TABLE --tuned postmax-results/TABLE-cpu-tuned.yaml
+
+    Every combination of a row's grid is trained with the tuning seeds of the scale. What is done is never run again,
+    what was killed goes on: give the same command again.
+    """  # noqa: D301  (\b keeps the lines of the examples)
+    chosen = protocols.load(table)
+    tried = trials(chosen, scale, None if rows is None else rows.split(","))
+    todo, store, file = trial_jobs(tried), out / "runs", out / f"{chosen.name}-{scale}-tuned.yaml"
+    workers = workers or default_workers(job.config.accelerator for job in todo)
+    # Before anything is run: that nothing can be added to the file is no news for later.
+    before = nothing_chosen(chosen, scale)
+    if rows is not None and file.exists():
+        before = before.merged_into(read_tuned(file))
+    if dry_run:
+        found = plan(todo, store, workers=workers, retry_failed=retry_failed, measure=measure_epoch_seconds)
+        tell_plan(found, as_json)
+        return
+    report = run_all(todo, store, workers=workers, retry_failed=retry_failed)
+    tuned = choose(chosen, scale, tried, store)
+    write_tuned(tuned.merged_into(before), file)
+    if as_json:
+        typer.echo(json.dumps({"file": str(file), **tuned.model_dump(mode="json")}, ensure_ascii=False))
+    else:
+        _print(tuned)
+        typer.echo(f"settings: {file}")
+    tell_failures(report, store)
+    for name, row in tuned.rows.items():
+        if not any(score.score for score in row.scores):
+            typer.echo(f"postmax: every setting of row {name} diverged; the first was taken.", err=True)
+
+
+def _print(tuned: Tuned) -> None:
+    # A file has no edge to fit into.
+    console = Console(width=None if Console().is_terminal else 200, highlight=False)
+    console.print(Text(HEADING, style="bold"), Text(f"({tuned.table}, scale: {tuned.scale})", style="dim"))
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
+    grid.add_column("")
+    grid.add_column("settings")
+    for heading in ("score", "tried", "diverged"):
+        grid.add_column(heading, justify="right")
+    for name, row in tuned.rows.items():
+        best = max(score.score for score in row.scores)
+        diverged = sum(None in score.accuracy.values() for score in row.scores)
+        grid.add_row(Text(name), Text(in_short(row.chosen)), f"{best:.3f}", str(len(row.scores)), str(diverged))
+    console.print(grid)
+    console.print(Text("score: noisy-validation accuracy by the best of the row, mean of what was tried", style="dim"))

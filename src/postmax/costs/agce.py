@@ -1,0 +1,46 @@
+"""Asymmetric generalised cross-entropy: GCE of a + p instead of p.
+
+Zhou et al., Asymmetric loss functions for learning with noisy labels, ICML 2021 (ALFs).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from postmax.costs.base import Cost, Rows, positive
+from postmax.costs.catalogue import Facts, Preset, register
+from postmax.costs.stable import complement, expm1
+
+
+@dataclass(frozen=True)
+class AGCE(Cost):
+    """[(a + 1)^q − (a + p)^q]/q of the label's probability p, computed from 1 − p.
+
+    Args:
+        a: Positive; the larger, the closer to linear.
+        q: Positive.
+    """
+
+    a: float = 0.6
+    q: float = 0.6
+
+    def __post_init__(self) -> None:
+        positive(a=self.a, q=self.q)
+
+    def __call__(self, rows: Rows) -> Tensor:
+        """The price of each label asked for."""
+        missing = (-complement(rows.s) / (self.a + 1)).log1p()  # log (a + p)/(a + 1)
+        return -math.pow(self.a + 1, self.q) / self.q * expm1(self.q * missing)
+
+
+register(
+    "agce",
+    AGCE,
+    "asymmetric GCE [(a + 1)^q − (a + p)^q]/q",
+    Facts(symmetric=False, bounded=True, role="active", source="Zhou et al. 2021"),
+    presets={name: Preset({"a": 0.6, "q": 0.6}, "ALFs code") for name in ("cifar10", "cifar100")},
+    aliases=("asymmetric-gce",),
+)

@@ -1,0 +1,49 @@
+"""Asymmetric unhinged loss: a power of a − p.
+
+Zhou et al., Asymmetric loss functions for learning with noisy labels, ICML 2021 (ALFs).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from postmax.costs.base import Cost, Rows, positive
+from postmax.costs.catalogue import Facts, Preset, register
+from postmax.costs.stable import complement, expm1
+from postmax.errors import InputError
+
+
+@dataclass(frozen=True)
+class AUL(Cost):
+    """[(a − p)^q − (a − 1)^q]/q of the label's probability p, computed from 1 − p.
+
+    Args:
+        a: Above 1.
+        q: Positive; 1 is the mean absolute error.
+    """
+
+    a: float = 5.5
+    q: float = 3.0
+
+    def __post_init__(self) -> None:
+        positive(a=self.a, q=self.q)
+        if self.a <= 1:
+            raise InputError(f"a must be above 1, got {self.a!r}.")
+
+    def __call__(self, rows: Rows) -> Tensor:
+        """The price of each label asked for."""
+        excess = (complement(rows.s) / (self.a - 1)).log1p()  # log (a − p)/(a − 1)
+        return math.pow(self.a - 1, self.q) / self.q * expm1(self.q * excess)
+
+
+register(
+    "aul",
+    AUL,
+    "asymmetric unhinged loss [(a − p)^q − (a − 1)^q]/q",
+    Facts(symmetric=False, bounded=True, role="active", source="Zhou et al. 2021"),
+    presets={name: Preset({"a": 5.5, "q": 3.0}, "ALFs code") for name in ("cifar10", "cifar100")},
+    aliases=("asymmetric-unhinged",),
+)

@@ -1,0 +1,94 @@
+"""The bi-tempered logistic loss: a bounded logarithm and a softmax with a heavy tail.
+
+Amid, Warmuth, Anil and Koren, Robust bi-tempered logistic loss based on Bregman divergences, NeurIPS 2019.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from postmax.costs.base import Cost, Rows
+from postmax.costs.catalogue import Facts, register
+from postmax.costs.stable import complement
+from postmax.errors import InputError
+
+_STEPS = 8  # four are enough up to t2 = 2, six up to t2 = 10, for any number of classes
+
+
+@dataclass(frozen=True)
+class BiTempered(Cost):
+    """−log_t1 p_y − (1 − Σ_k p_k^(2−t1))/(2 − t1) for the tempered softmax p = exp_t2(z − λ(z)).
+
+    Here log_t x = (x^(1−t) − 1)/(1 − t), exp_t is its inverse, and λ makes the probabilities sum to one. The loss is
+    bounded by 1/(1 − t1), and t1 = t2 = 1 would be cross-entropy.
+
+    Everything is computed in float64: λ by Newton steps that are not differentiated, then by two that are, which makes
+    its first and second derivatives exact.
+
+    Args:
+        t1: In [0, 1); the smaller, the less an improbable label costs.
+        t2: At least 1; the larger, the heavier the tail.
+    """
+
+    t1: float = 0.8
+    t2: float = 1.2
+
+    def __post_init__(self) -> None:
+        for name, value in (("t1", self.t1), ("t2", self.t2)):
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise InputError(f"{name} must be a number, got {value!r}.")
+        if not 0 <= self.t1 < 1:
+            raise InputError(f"t1 must lie in [0, 1), where the loss is bounded, got {self.t1}.")
+        if not 1 <= self.t2 < torch.inf:
+            raise InputError(
+                f"t2 must be at least 1, got {self.t2}: below, classes have no probability at all where their logit is "
+                "low, and no gradient to get it back."
+            )
+
+    def __call__(self, rows: Rows) -> Tensor:
+        """The price of each label asked for."""
+        log_p = self.log_probabilities(rows.logits)
+        lack = complement((1 - self.t1) * log_p)  # 1 − p^(1−t1), and Σ p·lack is 1 − Σ p^(2−t1)
+        price = rows.of(lack) / (1 - self.t1) - (log_p.exp() * lack).sum(-1, keepdim=True) / (2 - self.t1)
+        return price.to(rows.logits.dtype)
+
+    def log_probabilities(self, logits: Tensor) -> Tensor:
+        """(…, C) logarithms of the tempered softmax, in float64."""
+        z = logits.double()
+        if self.t2 == 1:
+            return z.log_softmax(-1)
+        below = z.amax(-1, keepdim=True).detach() - z
+        fixed = below.detach()
+        shift = torch.zeros_like(fixed[..., :1])
+        for _ in range(_STEPS):
+            shift = self._nearer(shift, fixed)
+        for _ in range(2):
+            shift = self._nearer(shift, below)
+        return self._log_p(shift, below)
+
+    def _log_p(self, shift: Tensor, below: Tensor) -> Tensor:
+        """The logarithm of exp_t2(−(shift + below))."""
+        t = self.t2 - 1
+        return -(t * (shift + below)).log1p() / t
+
+    def _nearer(self, shift: Tensor, below: Tensor) -> Tensor:
+        """A Newton step for (Σp)^(1−t2) = 1, which is concave and almost linear in the shift."""
+        t, log_p = self.t2 - 1, self._log_p(shift, below)
+        log_total = log_p.logsumexp(-1, keepdim=True)
+        slope = (self.t2 * (log_p - log_total)).exp().sum(-1, keepdim=True)  # over t, since dp = −p^t2
+        return shift - (-t * log_total).expm1() / (t * slope)
+
+    def posterior(self, logits: Tensor) -> Tensor:
+        """The tempered softmax."""
+        return self.log_probabilities(logits).exp().to(logits.dtype)
+
+
+register(
+    "bi-tempered",
+    BiTempered,
+    "bi-tempered logistic loss",
+    Facts(symmetric=False, bounded=True, role="both", source="Amid et al. 2019"),
+)

@@ -1,0 +1,35 @@
+"""Costs that change in the course of training: what they become after a share of it."""
+
+from __future__ import annotations
+
+import math
+
+from postmax.errors import InputError
+
+
+def check_start(start: object) -> None:
+    """Refuse a warm-up that does not end within the training."""
+    if isinstance(start, bool) or not isinstance(start, int | float) or not 0 <= start <= 1:
+        raise InputError(f"start is a share of the training, from 0 to 1, got {start!r}.")
+
+
+def check_ramp(ramp: tuple[float, float]) -> tuple[float, float]:
+    """The ramp as a pair, if it is two shares of the training in order."""
+    try:
+        start, end = (float(share) for share in ramp)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"ramp is two shares of the training, such as (0.1, 0.4), got {ramp!r}.") from error
+    if not 0 <= start <= end <= 1:
+        raise InputError(f"ramp is two shares of the training with 0 ≤ start ≤ end ≤ 1, got {ramp!r}.")
+    return start, end
+
+
+def ramped(share: float, ramp: tuple[float, float]) -> float:
+    """0 before the ramp, 1 after it, linear in between."""
+    start, end = ramp
+    return 1.0 if share >= end else max(0.0, (share - start) / (end - start))
+
+
+def cosine(share: float, first: float, last: float) -> float:
+    """From first to last along half a cosine."""
+    return last + (first - last) * (1 + math.cos(math.pi * share)) / 2

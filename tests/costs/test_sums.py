@@ -1,0 +1,63 @@
+"""Sums of costs that were published as such, with the weights that were."""
+
+import pytest
+from cost_battery import cost_tester, every_check, mp
+from test_label_probability import agce, aul
+from test_normalised import nce, nfl, nnce, nnfl
+
+import postmax as pm
+from postmax.costs.catalogue import option_names
+from postmax.errors import InputError
+
+
+def mae(p, y):
+    return 1 - p[y]
+
+
+def rce(p, y):
+    return -mp.log(mp.mpf("1e-4")) * (1 - p[y])
+
+
+def weighted(alpha, first, beta, second):
+    return lambda p, y: mp.mpf(alpha) * first(p, y) + mp.mpf(beta) * second(p, y)
+
+
+TESTERS = {
+    "nce+rce": cost_tester("nce+rce", weighted(10, nce, 0.1, rce), preset="cifar100"),
+    "nce+mae": cost_tester("nce+mae", weighted(1, nce, 1, mae)),
+    "nfl+mae": cost_tester("nfl+mae", weighted(1, nfl, 1, mae), preset="cifar10"),
+    "nfl+rce": cost_tester("nfl+rce", weighted(10, nfl, 0.1, rce), preset="cifar100"),
+    "nce+ael": cost_tester("nce+ael", weighted(1, nce, 4, lambda p, y: mp.exp(-p[y] / 5)), preset="cifar10"),
+    "nce+agce": cost_tester("nce+agce", weighted(10, nce, 0.1, lambda p, y: agce(p[y], 1.8, 3)), preset="cifar100"),
+    "nce+aul": cost_tester("nce+aul", weighted(10, nce, 0.015, lambda p, y: aul(p[y], 6, 3)), preset="cifar100"),
+    "anl-ce": cost_tester("anl-ce", weighted(5, nce, 5, nnce)),
+    "anl-fl": cost_tester("anl-fl", weighted(10, nfl, 1, nnfl), preset="cifar100"),
+    "sce": cost_tester("sce", weighted(0.1, lambda p, y: -mp.log(p[y]), 1, rce)),
+}
+
+
+@every_check(TESTERS, compiled={"nce+rce", "anl-fl"})
+def test_battery(name, check):
+    getattr(TESTERS[name], check)()
+
+
+def test_weights_are_those_of_cifar10_unless_given():
+    for name in ("anl-ce", "anl-fl", "sce"):
+        assert pm.costs.get(name) == pm.costs.get(name, preset="cifar10")
+        (_, first), (weight, second) = pm.costs.get(name, alpha=2).terms
+        assert pm.costs.get(name, alpha=2) == 2 * first + weight * second
+    assert pm.costs.get("symmetric-cross-entropy", beta=3).terms[1] == (3, pm.costs.get("rce"))
+
+
+def test_options_reach_the_parts():
+    assert option_names("anl-fl") == ("alpha", "beta", "gamma", "floor")
+    (_, active), (_, negative) = pm.costs.get("anl-fl", gamma=2).terms
+    assert active.gamma == negative.gamma == 2
+    with pytest.raises(InputError, match=r"unknown option of the loss sce 'alfa'\. Did you mean 'alpha'"):
+        pm.costs.get("sce", alfa=1)
+
+
+def test_training_goes_with_the_settings():
+    for name, preset, l1 in (("anl-ce", "cifar10", 5e-5), ("anl-fl", "cifar100", 5e-7), ("anl-ce", "webvision", 5e-6)):
+        assert pm.costs.published(name, preset).training == {"l1": l1, "weight_decay": 0.0}
+    assert "ALFs" in pm.costs.published("nce+rce", "cifar100").source

