@@ -335,6 +335,20 @@ def test_what_comes_with_a_table_is_used_for_it_alone(our_tables):
     assert {job.config.optimiser.lr for job in trial_jobs(trials(protocols.load("test"), "small"))} == {0.1, 0.01}
 
 
+def test_a_table_borrows_what_was_chosen_for_another(our_tables):
+    base = content()
+    scales = {"small": {"seeds": 2, "stack": 2, "tuned_by": "test"}, "plain": {"seeds": 2, "stack": 2}}
+    rows = [{key: value for key, value in row.items() if key != "grid"} for row in base["rows"]]
+    borrower = make({**base, "scales": scales, "rows": rows[:2], "columns": base["columns"][:1]}, name="borrower")
+    assert [job.config.optimiser.lr for job in jobs(borrower, "plain")] == [0.02, 0.5]
+    borrowed = {job.run_id: {use.row for use in job.uses} for job in jobs(borrower, "small")}
+    lent = {job.run_id for job in jobs(protocols.load("test"), "small", rows=["CE", "KL"], columns=["low"])}
+    assert set(borrowed) == lent  # the same runs, which are run once
+    assert sorted(map(sorted, borrowed.values())) == [["CE"], ["KL"]]
+    protocols.tuned_file("test", "small").unlink()
+    assert [job.config.optimiser.lr for job in jobs(borrower, "small")] == [0.02, 0.5]
+
+
 def test_tables_show_what_was_chosen(tmp_path):
     todo = jobs(table(), "small", tuned=a_tuned())
     for job in todo:

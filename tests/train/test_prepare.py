@@ -267,7 +267,7 @@ def test_estimated_noise(tmp_path):
     assert (found - Transition.binary(e0=0.1, e1=0.3).matrix).abs().max() < 0.12
 
 
-def test_the_estimate_sees_training_rows_and_noisy_labels_only(monkeypatch):
+def test_the_estimate_sees_training_rows_and_noisy_labels_only(monkeypatch, tmp_path):
     seen = {}
 
     def estimate(posteriors, labels, **options):
@@ -275,6 +275,7 @@ def test_the_estimate_sees_training_rows_and_noisy_labels_only(monkeypatch):
         return SimpleNamespace(transition=Transition.binary(e0=0.2, e1=0.3))
 
     monkeypatch.setattr(estimation, "estimate_transition", estimate)
+    monkeypatch.setenv("POSTMAX_DATA", str(tmp_path))  # where no estimate is kept yet
     config = small_config("noise=symmetric:0.3", "data.validation_share=0.2", "transition=estimated", *CORRECTED)
     part = prepare(config, 3)
     assert torch.equal(part.transition.matrix, Transition.binary(e0=0.2, e1=0.3).matrix)

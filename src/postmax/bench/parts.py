@@ -100,6 +100,8 @@ class Scale(Section):
         note: What a reader of the results should know about it.
         comparable: Whether the paper's figures are for the same network and data: if not, no difference is shown.
         tuning: How the settings of rows with a grid are chosen; None if they are not.
+        tuned_by: Another table whose chosen settings count here, at the scale of the same name, for rows of the same
+            name: what both have in common is then run once.
         rows: Which of the table's rows there are at this scale; None for all.
         columns: The same of columns.
     """
@@ -110,6 +112,7 @@ class Scale(Section):
     note: str = ""
     comparable: bool = True
     tuning: Tuning | None = None
+    tuned_by: str | None = None
     rows: tuple[str, ...] | None = Field(None, min_length=1)
     columns: tuple[str, ...] | None = Field(None, min_length=1)
 

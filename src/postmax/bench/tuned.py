@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,10 @@ class Tuned(Section):
                 )
         return self.model_copy(update={"rows": {**before.rows, **self.rows}})
 
+    def only(self, rows: Iterable[str]) -> Tuned:
+        """What was chosen for these rows."""
+        return self.model_copy(update={"rows": {name: self.rows[name] for name in rows if name in self.rows}})
+
     def checked(self, protocol: Protocol, scale: str) -> Tuned:
         """The same, if it is about this table at this scale as they are now.
 
@@ -124,6 +129,10 @@ def shipped(protocol: Protocol, scale: str) -> Tuned | None:
     Raises:
         InputError: If it does not fit the table.
     """
+    lender = protocol.scale(scale).tuned_by
+    if lender is not None:
+        lent = shipped(protocols.load(lender), scale)
+        return None if lent is None else lent.only(row.name for row in protocol.rows)
     path = protocols.tuned_file(protocol.name, scale)
     # A table of your own may have the name of one of ours; then nothing was tuned for it.
     if not path.is_file() or protocol.name not in protocols.names() or protocols.load(protocol.name) != protocol:
