@@ -98,3 +98,10 @@ def test_a_loss_of_ones_own(monkeypatch):
     assert losses.names() == ("mine", *costs.names())
     with pytest.raises(InputError, match="taken"):
         losses.register("myloss", lambda: None, "again")
+
+
+@pytest.mark.parametrize("name", ["kl-pml", "gan-pml", "sl-pml", "js-pml"])
+def test_facts_of_fpml(name):
+    far = torch.tensor([[1e4, -1e4, 0.0], [-1e4, 1e4, 0.0]], dtype=torch.float64)
+    found = losses.get(name, reduction="none")(far, torch.tensor([0, 0]))
+    assert losses.describe(name).bounded == bool(found.abs().max() < 150)

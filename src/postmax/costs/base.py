@@ -17,7 +17,7 @@ from torch import Tensor
 from postmax.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 Role = Literal["active", "passive", "both"]
 
@@ -35,6 +35,7 @@ class Rows:
         self.logits, self.labels, self.others = logits, labels, others
         self._log_p: Tensor | None = None
         self._s: Tensor | None = None
+        self._once: dict[object, Tensor] = {}
 
     @property
     def log_p(self) -> Tensor:
@@ -49,6 +50,13 @@ class Rows:
         if self._s is None:
             self._s = self.of(self.log_p)
         return self._s
+
+    def once(self, function: Callable[[Rows, float], Tensor], option: float) -> Tensor:
+        """function(rows, option), computed once for all terms of a sum."""
+        key = (function, option)
+        if key not in self._once:
+            self._once[key] = function(self, option)
+        return self._once[key]
 
     @property
     def num_classes(self) -> int:

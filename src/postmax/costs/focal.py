@@ -7,23 +7,56 @@ Ma et al., Normalized loss functions for deep learning with noisy labels, ICML 2
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import Function
 
 from postmax.costs.base import Cost, Rows
 from postmax.costs.catalogue import Facts, Preset, register
+from postmax.costs.eager import eager
+from postmax.costs.odds import log_p_and_rest_of
 from postmax.costs.stable import log_p_and_rest
 from postmax.errors import InputError
 
 
-def focal(log_p: Tensor, gamma: float) -> Tensor:
-    """−(1 − p)^γ log p of every class, from the log-probabilities (…, C) of all.
-
-    1 − p is taken from the other classes where p is close to 1; a power of 1 − e^log p would have a derivative of 0·∞.
-    """
-    log_p, log_rest = log_p_and_rest(log_p)
+def focal(log_p: Tensor, log_rest: Tensor, gamma: float) -> Tensor:
+    """−(1 − p)^γ log p from log p and log(1 − p); a power of 1 − e^log p would have a derivative of 0·∞ at p = 1."""
     return -(gamma * log_rest).exp() * log_p
+
+
+def focal_of_all(rows: Rows, gamma: float) -> Tensor:
+    """(…, C) the focal loss of every class.
+
+    The most probable class of a row is the only one whose p can be above ½; it is computed from all the others.
+    """
+    top = rows.log_p.argmax(-1, keepdim=True)
+    found = eager(_FocalBelowHalf, rows.log_p.scatter(-1, top, -1.0), gamma)
+    if found is None:
+        return focal(*log_p_and_rest(rows.log_p), gamma)
+    return found.scatter(-1, top, focal(*log_p_and_rest_of(rows.logits, top), gamma))
+
+
+class _FocalBelowHalf(Function):
+    """−(1 − p)^γ log p of classes whose p is not close to 1, in few passes over memory."""
+
+    @staticmethod
+    def forward(ctx: Any, log_p: Tensor, gamma: float) -> Tensor:
+        """The focal losses."""
+        ctx.save_for_backward(log_p)
+        ctx.gamma = gamma
+        return log_p.exp().neg_().add_(1).pow_(gamma).mul_(log_p).neg_()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        """(1 − p)^γ·(γ·p·log p/(1 − p) − 1)."""
+        (log_p,) = ctx.saved_tensors
+        p = log_p.exp()
+        rest = 1 - p
+        if torch.is_grad_enabled():  # for a second derivative
+            return grad * (ctx.gamma * (p * log_p / rest) - 1) * rest**ctx.gamma, None
+        return p.mul_(log_p).div_(rest).mul_(ctx.gamma).sub_(1).mul_(rest.pow_(ctx.gamma)) * grad, None
 
 
 def check_gamma(gamma: object) -> None:
@@ -50,7 +83,9 @@ class Focal(Cost):
 
     def __call__(self, rows: Rows) -> Tensor:
         """The price of each label asked for."""
-        return rows.of(focal(rows.log_p, self.gamma))
+        if rows.labels is None:
+            return focal_of_all(rows, self.gamma)
+        return focal(*log_p_and_rest_of(rows.logits, rows.labels), self.gamma)
 
 
 register(

@@ -20,7 +20,7 @@ class NCE(Cost):
 
     def __call__(self, rows: Rows) -> Tensor:
         """The price of each label asked for."""
-        return normalised(rows, -rows.log_p)
+        return normalised(rows, rows.log_p)
 
 
 register(

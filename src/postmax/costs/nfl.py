@@ -11,7 +11,7 @@ from torch import Tensor
 
 from postmax.costs.base import Cost, Rows
 from postmax.costs.catalogue import Facts, Preset, register
-from postmax.costs.focal import check_gamma, focal
+from postmax.costs.focal import check_gamma, focal_of_all
 from postmax.costs.normalised import normalised
 
 
@@ -32,7 +32,7 @@ class NFL(Cost):
 
     def __call__(self, rows: Rows) -> Tensor:
         """The price of each label asked for."""
-        return normalised(rows, focal(rows.log_p, self.gamma))
+        return normalised(rows, rows.once(focal_of_all, self.gamma))
 
 
 register(

@@ -26,8 +26,12 @@ class NLNL(Cost):
 
     def __call__(self, rows: Rows) -> Tensor:
         """The price of each label asked for."""
-        others = log_rest(rows.log_p).unsqueeze(-2).masked_fill(own_class(rows), 0.0)
-        return others.sum(-1) / (1 - rows.num_classes)
+        others = log_rest(rows.log_p)
+        if rows.labels is not None:
+            others = others.scatter(-1, rows.labels, 0.0).sum(-1, keepdim=True)
+        else:
+            others = others.unsqueeze(-2).masked_fill(own_class(rows), 0.0).sum(-1)
+        return others / (1 - rows.num_classes)
 
 
 register(

@@ -40,7 +40,7 @@ class NNCE(Cost):
 
     def __call__(self, rows: Rows) -> Tensor:
         """The price of each label asked for."""
-        return remainder(rows, (rows.log_p - math.log(self.floor)).relu())
+        return remainder(rows, (rows.log_p - math.log(self.floor)).relu_())
 
 
 register(

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from postmax.costs.base import Cost, Rows
 from postmax.costs.catalogue import Facts, register
-from postmax.costs.focal import check_gamma, focal
+from postmax.costs.focal import check_gamma, focal_of_all
 from postmax.costs.nnce import check_floor
 from postmax.costs.normalised import remainder
 
@@ -41,7 +41,7 @@ class NNFL(Cost):
         """The price of each label asked for."""
         highest = -math.exp(self.gamma * math.log1p(-self.floor)) * math.log(self.floor)
         above = rows.log_p > math.log(self.floor)
-        return remainder(rows, torch.where(above, highest - focal(rows.log_p, self.gamma), 0.0))
+        return remainder(rows, torch.where(above, highest - rows.once(focal_of_all, self.gamma), 0.0))
 
 
 register(

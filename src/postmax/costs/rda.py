@@ -14,8 +14,8 @@ from torch import Tensor
 from postmax.costs.base import Cost, Rows
 from postmax.costs.catalogue import Facts, register
 from postmax.costs.masks import own_class
+from postmax.costs.odds import log_sum
 from postmax.costs.schedule import cosine
-from postmax.costs.stable import log_sum
 from postmax.errors import InputError
 
 

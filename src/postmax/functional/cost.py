@@ -56,8 +56,8 @@ class CostRows:
         others = None
         if self.cost.mixes_rows:
             others = _others(torch.zeros_like(rows).scatter(-1, index, 1.0), keep)
-        losses = self.cost(Rows(rows, index, others)).squeeze(-1)
-        return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
+        losses = self.cost(Rows(rows, index, others))
+        return losses.squeeze(-1) if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
 
     def of_distributions(self, rows: Tensor, q: Tensor, weight: Tensor | None, keep: Tensor | None) -> Tensor:
         """The mean price of each row's labels."""

@@ -4,6 +4,7 @@ from postmax.losses.catalogue import PosteriorLoss, describe, get, names, needs_
 from postmax.losses.cost import CostLoss
 from postmax.losses.dmi import DMILoss
 from postmax.losses.fpml import FPMLLoss
+from postmax.losses.l1 import l1_penalty
 
 __all__ = [
     "CostLoss",
@@ -12,6 +13,7 @@ __all__ = [
     "PosteriorLoss",
     "describe",
     "get",
+    "l1_penalty",
     "names",
     "needs_transition",
     "preset",

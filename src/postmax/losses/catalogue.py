@@ -178,6 +178,7 @@ def _special(name: str) -> Entry | None:
 
 _FPML = "f-divergence posterior maximisation"
 _SOURCE = "the f-PML paper"
+_NOISE = "nothing; the noise, to correct for it"
 register(
     "fpml",
     FPMLLoss,
@@ -192,7 +193,8 @@ for _divergence in ("kl", "gan", "sl", "js"):
         f"{_divergence}-pml",
         partial(FPMLLoss, _divergence),
         f"{_FPML} with {_divergence.upper()}",
-        facts=costs.Facts(symmetric=False, bounded=False, role="both", source=_SOURCE),
+        # With the default link D ≤ 1, where SL is the one of them whose score and penalty both stay finite.
+        facts=costs.Facts(symmetric=False, bounded=_divergence == "sl", role="both", source=_SOURCE, needs=_NOISE),
     )
 
 

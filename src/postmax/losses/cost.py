@@ -35,7 +35,7 @@ class CostLoss(nn.Module):
         >>> import torch, postmax as pm
         >>> loss = pm.losses.CostLoss(5 * pm.costs.get("nce") + 5 * pm.costs.get("mae"))
         >>> loss(torch.tensor([[2.0, 0.0, -1.0]]), torch.tensor([0]))
-        tensor(0.9560)
+        tensor(0.9352)
     """
 
     weight: Tensor | None
