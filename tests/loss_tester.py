@@ -67,6 +67,7 @@ class LossTester:
         soft_targets: Whether probability targets and label smoothing are supported.
         mixes_rows: Whether rows meet in the loss. The reference is then also given how the labels of the other rows
             that count are distributed (a tuple of floats); leave out checks in `INDEPENDENT_ROWS`.
+        class_weights: Whether class weights are taken; leave out `check_repetition_equals_weight` if not.
     """
 
     make: Callable[..., torch.nn.Module]
@@ -74,10 +75,15 @@ class LossTester:
     reference: Callable[[tuple[float, ...], int], float]
     soft_targets: bool = True
     mixes_rows: bool = False
+    class_weights: bool = True
 
     @classmethod
     def checks(cls):
         return [name for name in vars(cls) if name.startswith("check_")]
+
+    @property
+    def weight(self):
+        return WEIGHT if self.class_weights else None
 
     def naive(self, logits, target, *, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
         """The contract in plain Python, one row and one class after the other."""
@@ -111,7 +117,8 @@ class LossTester:
         return (torch.where(labels == 1, -100, labels), *self.plain_targets(logits))
 
     def options(self):
-        for weight, smoothing, reduction in product((None, WEIGHT), (0.0, 0.15)[: 1 + self.soft_targets], REDUCTIONS):
+        weights, smoothings = (None, WEIGHT)[: 1 + self.class_weights], (0.0, 0.15)[: 1 + self.soft_targets]
+        for weight, smoothing, reduction in product(weights, smoothings, REDUCTIONS):
             yield {"weight": weight, "label_smoothing": smoothing, "reduction": reduction}
 
     def check_value_against_naive_loop(self):
@@ -124,7 +131,7 @@ class LossTester:
 
     def check_first_derivatives(self):
         logits = make_logits(1, CLASSES, 2).requires_grad_()
-        everything = {"weight": WEIGHT, "label_smoothing": 0.15 * self.soft_targets}
+        everything = {"weight": self.weight, "label_smoothing": 0.15 * self.soft_targets}
         for target, options in product(self.targets(logits), [everything, *({"reduction": r} for r in REDUCTIONS)]):
             inputs = logits, target.requires_grad_(target.is_floating_point())
             assert gradcheck(self.make(**options), inputs, check_forward_ad=True, check_batched_grad=True)
@@ -175,6 +182,18 @@ class LossTester:
                 close(value, self.naive(logits.double(), labels, reduction="none").to(dtype), dtype)
                 close(gradient, value_and_gradient(loss, logits.double(), target)[1].to(dtype), dtype)
 
+    def check_masked_classes(self):
+        # A logit of −∞ takes its class out, as for cross-entropy: the loss is what it tends to, without any gradient.
+        for masked, dtype in product(([2], [1, 2]), (torch.float64, torch.float32)):
+            logits, labels = make_logits(4, CLASSES, dtype=dtype), torch.arange(4) % (CLASSES - len(masked))
+            logits[:, masked] = -torch.inf
+            limit = self.naive(logits.double().clamp_min(-1e30), labels, reduction="none").to(dtype)
+            for target in (labels, one_hot(labels, CLASSES).to(dtype))[: 1 + self.soft_targets]:
+                value, gradient = value_and_gradient(self.make(reduction="none"), logits, target)
+                close(value, limit, dtype)
+                assert gradient.isfinite().all()
+                assert not gradient[:, masked].any()
+
     def check_large_batch(self):
         # Large inputs may be computed in blocks, by other formulas than small ones.
         logits, labels = make_logits(30_000, 11, dtype=torch.float32), torch.arange(30_000) % 11
@@ -212,7 +231,7 @@ class LossTester:
                 assert torch.equal(gradient, torch.zeros_like(logits))
 
     def check_compiled(self, backend="aot_eager", dynamic=False):
-        loss = self.make(weight=WEIGHT)
+        loss = self.make(weight=self.weight)
 
         def mixup(logits, targets):
             return 0.3 * loss(logits, targets[0]) + 0.7 * loss(logits, targets[-1])
@@ -228,7 +247,7 @@ class LossTester:
 
     def check_per_sample_gradients(self):
         logits = make_logits(5, CLASSES)
-        for target, weight in product(self.plain_targets(logits), (None, WEIGHT)):
+        for target, weight in product(self.plain_targets(logits), (None, WEIGHT)[: 1 + self.class_weights]):
             loss = self.make(weight=weight)
             one_by_one = [value_and_gradient(loss, z, y)[1] for z, y in zip(logits, target, strict=True)]
             close(torch.func.vmap(torch.func.grad(loss))(logits, target), torch.stack(one_by_one))
@@ -248,13 +267,15 @@ class LossTester:
             assert torch.equal(self.make(**options)(logits, target), self.function(logits, target, **options))
 
     def check_copies_compute_the_same(self):
-        logits, loss = make_logits(4, CLASSES), self.make(weight=WEIGHT.float(), reduction="sum")
-        loaded = self.make(weight=torch.ones(CLASSES), reduction="sum")
+        narrow, ones = (WEIGHT.float(), torch.ones(CLASSES)) if self.class_weights else (None, None)
+        logits, loss = make_logits(4, CLASSES), self.make(weight=narrow, reduction="sum")
+        loaded = self.make(weight=ones, reduction="sum")
         loaded.load_state_dict(loss.state_dict())
-        expected = self.naive(logits, make_labels(logits), weight=WEIGHT, reduction="sum")
+        expected = self.naive(logits, make_labels(logits), weight=self.weight, reduction="sum")
         for twin in (loaded, copy.deepcopy(loss), pickle.loads(pickle.dumps(loss)), loss.to(torch.float64)):
             close(twin(logits, make_labels(logits)), expected)
-        assert loss.state_dict()["weight"].dtype == torch.float64
+        if self.class_weights:
+            assert loss.state_dict()["weight"].dtype == torch.float64
 
     def check_graph_can_be_used_again(self):
         logits = make_logits(4, CLASSES).requires_grad_()
@@ -286,9 +307,10 @@ class LossTester:
         @for_all(st.permutations(range(CLASSES)), st.permutations(range(4)), st.integers(0, 99))
         def holds(classes, rows, seed):
             logits, classes, rows = make_logits(4, CLASSES, seed=seed), torch.tensor(classes), torch.tensor(rows)
-            value, gradient = value_and_gradient(self.make(weight=WEIGHT), logits, make_labels(logits))
+            value, gradient = value_and_gradient(self.make(weight=self.weight), logits, make_labels(logits))
             labels = classes.argsort()[make_labels(logits)[rows]]
-            actual = value_and_gradient(self.make(weight=WEIGHT[classes]), logits[rows][:, classes], labels)
+            weight = WEIGHT[classes] if self.class_weights else None
+            actual = value_and_gradient(self.make(weight=weight), logits[rows][:, classes], labels)
             close(actual, (value, gradient[rows][:, classes]))
 
     def check_one_hot_equals_index(self):

@@ -13,10 +13,10 @@ from postmax.errors import InputError
 T = TypeVar("T")
 
 
-def unknown_name(kind: str, given: str, known: Iterable[str]) -> InputError:
+def unknown_name(kind: str, given: object, known: Iterable[str]) -> InputError:
     """The error for a name nobody knows: what was given, the nearest known one, and all of them."""
     names = sorted(known)
-    near = difflib.get_close_matches(given.lower(), names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(str(given).lower(), names, n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return InputError(f"unknown {kind} {given!r}.{hint} Known: {', '.join(names)}.")
 
@@ -65,6 +65,8 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """The value called `name`, or an error that suggests the nearest name."""
+        if not isinstance(name, str):
+            raise unknown_name(self.kind, name, self._values)
         key = self._key(name)
         if key in self._keys:
             return self._values[self._keys[key]]

@@ -14,7 +14,7 @@ from postmax.bench.protocol import make
 from postmax.bench.sweep import sweep
 from postmax.bench.tabulate import tabulate
 from postmax.bench.text import to_json
-from postmax.bench.tuned import Score, TunedRow, read_tuned, write_tuned
+from postmax.bench.tuned import Score, TunedRow, add_to_file, digest, read_tuned, rows_to_keep, write_tuned
 from postmax.bench.tuned_text import in_short, tuned_to_markdown
 from postmax.bench.tuning import choose, nothing_chosen, trial_jobs, trials
 from postmax.errors import DataError, InputError
@@ -153,6 +153,16 @@ def test_without_validation_rows_there_is_nothing_to_choose_by(share):
     assert table(run={"data": {"name": "digits"}}, scales=later).scale("small").tuning is not None
 
 
+@pytest.mark.parametrize("part", ["rows", "panels", "columns"])
+def test_validation_rows_that_a_part_takes_away_are_missed_before_anything_is_run(part):
+    base = content()
+    parts = [dict(one) for one in base[part]]
+    changed = next(one for one in parts if one["name"] in ("KL", "all", "high"))
+    changed["set"] = {**changed.get("set", {}), "data.validation_share": 0.0}
+    with pytest.raises(InputError, match=r"test, all, KL, (low|high): data\.validation_share must not be 0 where"):
+        trials(table(**{part: parts}), "small")
+
+
 # What is chosen
 
 
@@ -286,6 +296,80 @@ def test_settings_of_something_else_are_refused(tuned, message):
         jobs(table(), "small", tuned=tuned)
 
 
+def a_digested(rows=("KL",)):
+    plain = a_tuned(rows)
+    found = {
+        name: row.model_copy(update={"digest": digest(table(), "small", name)}) for name, row in plain.rows.items()
+    }
+    return plain.model_copy(update={"rows": found})
+
+
+def test_what_is_chosen_says_which_runs_tried_it(tmp_path):
+    tried = trials(table(), "small", ["all"])
+    fill(tried, tmp_path, lambda *_: 0.5)
+    tuned = choose(table(), "small", tried, tmp_path)
+    for name, row in tuned.rows.items():
+        assert row.digest == digest(table(), "small", name)
+    assert tuned.rows["KL"].digest != tuned.rows["SL"].digest
+    assert tuned.checked(table(), "small") is tuned
+    with pytest.raises(InputError, match="unknown row 'KK'"):
+        digest(table(), "small", "KK")
+
+
+def other_tables():
+    """The table after a change that leaves what was chosen in the grid."""
+    base = content()
+    columns = [{**base["columns"][0], "set": {"noise": "symmetric:0.3"}}, *base["columns"][1:]]
+    rows = [base["rows"][0], {**base["rows"][1], "set": {"loss": {"divergence": "js"}}}, base["rows"][2]]
+    wider = {**base["rows"][1], "grid": {"optimiser.lr": [0.2, 0.01], "optimiser.weight_decay": [0.0, 0.1]}}
+    return {
+        "epochs": table(run={**base["run"], "epochs": 3}),
+        "decay": table(run={**base["run"], "optimiser": {"weight_decay": 0.3, "momentum": 0.5}}),
+        "noise of a tuning column": table(columns=columns),
+        "loss": table(rows=rows),
+        "grid": table(rows=[base["rows"][0], wider, base["rows"][2]]),
+    }
+
+
+@pytest.mark.parametrize("change", other_tables())
+def test_settings_that_were_chosen_for_another_training_are_refused(change):
+    jobs(table(), "small", tuned=a_digested())
+    other = other_tables()[change]
+    with pytest.raises(InputError, match=r"row 'KL' was tuned when .*: run `postmax tune test --scale small` again"):
+        jobs(other, "small", tuned=a_digested())
+    jobs(other, "small", tuned=a_tuned())  # files that are older than the digest are taken at their word
+
+
+@pytest.mark.parametrize("change", [{"columns": ["low"]}, {"seeds": [100]}, {"budget": 5}])
+def test_settings_that_were_chosen_in_another_way_are_refused(change):
+    other = table(scales={"small": {"seeds": 2, "stack": 2, "tuning": {**TUNING, **change}}})
+    with pytest.raises(InputError, match=f"tuned with another {next(iter(change))} .* `postmax tune test .* again"):
+        jobs(other, "small", tuned=a_tuned())
+
+
+def test_a_file_keeps_the_rows_that_are_not_tried_now(tmp_path):
+    path = tmp_path / "tuned.yaml"
+    assert rows_to_keep(path, a_digested(), table()).rows == {}
+    add_to_file(a_digested(("SL",)), path, table())
+    add_to_file(a_digested(("KL",)), path, table())
+    assert set(read_tuned(path).rows) == {"KL", "SL"}
+    assert set(rows_to_keep(path, a_digested(("KL",)), table()).rows) == {"SL"}
+
+
+def test_rows_that_cannot_stay_are_not_mixed_with_others(tmp_path):
+    path = tmp_path / "tuned.yaml"
+    add_to_file(a_digested(("SL",)), path, table())
+    before = path.read_bytes()
+    other = table(run={**content()["run"], "epochs": 3})
+    with pytest.raises(InputError, match="row 'SL' was tuned when"):
+        add_to_file(a_tuned(("KL",)), path, other)
+    with pytest.raises(InputError, match=r"rows that are there \(SL\) were tuned with another seeds"):
+        add_to_file(a_tuned(("KL",), seeds=(7,)), path, table())
+    assert path.read_bytes() == before
+    add_to_file(a_tuned(("SL",), seeds=(7,)), path, table())  # nothing has to stay
+    assert read_tuned(path).seeds == (7,)
+
+
 # Use in a table
 
 
@@ -335,11 +419,16 @@ def test_what_comes_with_a_table_is_used_for_it_alone(our_tables):
     assert {job.config.optimiser.lr for job in trial_jobs(trials(protocols.load("test"), "small"))} == {0.1, 0.01}
 
 
-def test_a_table_borrows_what_was_chosen_for_another(our_tables):
+def a_borrower(lender="test", name="borrower", **changes):
     base = content()
-    scales = {"small": {"seeds": 2, "stack": 2, "tuned_by": "test"}, "plain": {"seeds": 2, "stack": 2}}
+    scales = {"small": {"seeds": 2, "stack": 2, "tuned_by": lender}, "plain": {"seeds": 2, "stack": 2}}
     rows = [{key: value for key, value in row.items() if key != "grid"} for row in base["rows"]]
-    borrower = make({**base, "scales": scales, "rows": rows[:2], "columns": base["columns"][:1]}, name="borrower")
+    parts = {"scales": scales, "rows": rows[:2], "columns": base["columns"][:1]}
+    return make({**base, **parts, **changes}, name=name)
+
+
+def test_a_table_borrows_what_was_chosen_for_another(our_tables):
+    borrower = a_borrower()
     assert [job.config.optimiser.lr for job in jobs(borrower, "plain")] == [0.02, 0.5]
     borrowed = {job.run_id: {use.row for use in job.uses} for job in jobs(borrower, "small")}
     lent = {job.run_id for job in jobs(protocols.load("test"), "small", rows=["CE", "KL"], columns=["low"])}
@@ -347,6 +436,54 @@ def test_a_table_borrows_what_was_chosen_for_another(our_tables):
     assert sorted(map(sorted, borrowed.values())) == [["CE"], ["KL"]]
     protocols.tuned_file("test", "small").unlink()
     assert [job.config.optimiser.lr for job in jobs(borrower, "small")] == [0.02, 0.5]
+
+
+def test_what_was_borrowed_cannot_be_overridden(our_tables):
+    for text in ("optimiser.weight_decay=1", "optimiser=adam"):
+        with pytest.raises(InputError, match="the table itself varies optimiser"):
+            jobs(a_borrower(), "small", rows=["KL"], overrides=[text])
+    jobs(a_borrower(), "small", rows=["CE"], overrides=["optimiser.weight_decay=1"])  # nothing was tuned for it
+    jobs(a_borrower(), "plain", rows=["KL"], overrides=["optimiser.weight_decay=1"])
+
+
+def test_a_file_of_the_lender_counts_for_the_borrower(our_tables):
+    protocols.tuned_file("test", "small").unlink()
+    todo = jobs(a_borrower(), "small", tuned=a_digested(("KL", "SL")))  # it has no row SL
+    assert {use.row: use.tuned for job in todo for use in job.uses} == {"CE": {}, "KL": a_tuned().settings["KL"]}
+    with pytest.raises(InputError, match="for borrower at scale small, not for test at small"):
+        jobs(a_borrower(), "small", tuned=a_tuned(table="borrower"))
+
+
+def test_a_borrower_is_not_tuned(our_tables):
+    with pytest.raises(InputError, match="borrower takes its settings from test at scale small: tune that"):
+        trials(a_borrower(), "small")
+
+
+def test_who_cannot_lend(our_tables):
+    with pytest.raises(InputError, match=r"scales\.small\.tuned_by: a table cannot borrow from itself"):
+        a_borrower(lender="test", name="test")
+    with pytest.raises(InputError, match=r"scales\.small\.tuned_by: there is no table 'tset', only test"):
+        a_borrower(lender="tset")
+    (our_tables / "second.yaml").write_text(yaml.safe_dump(content(scales={"small": {"seeds": 1, "tuned_by": "test"}})))
+    with pytest.raises(InputError, match=r"borrower, scales\.small\.tuned_by: second .* takes them from test"):
+        jobs(a_borrower(lender="second"), "small")
+    (our_tables / "third.yaml").write_text(yaml.safe_dump(content(scales={"large": {"seeds": 1}})))
+    with pytest.raises(InputError, match=r"borrower, scales\.small\.tuned_by: third has no scale small, only large"):
+        jobs(a_borrower(lender="third"), "small")
+    mine = our_tables / "mine.yaml"
+    mine.write_text(yaml.safe_dump(content(scales={"small": {"seeds": 1, "tuned_by": str(mine)}})))
+    with pytest.raises(InputError, match=r"mine, scales\.small\.tuned_by: .* takes them from"):
+        jobs(protocols.load(mine), "small")
+
+
+def test_rows_for_which_nothing_was_tuned_are_named(our_tables, tmp_path):
+    def note(protocol, scale="small", **options):
+        return tabulate(protocol, scale, jobs(protocol, scale, **options), tmp_path / "runs").note
+
+    assert note(a_borrower()) == "Not tuned, but trained as the table says: CE."
+    assert note(a_borrower(), rows=["KL"]) == note(a_borrower(), "plain") == ""
+    assert note(protocols.load("test"), rows=["all"]) == "Not tuned, but trained as the table says: SL."
+    assert note(table(title="Another"), rows=["all"]) == "Not tuned, but trained as the table says: KL, SL."
 
 
 def test_tables_show_what_was_chosen(tmp_path):

@@ -5,8 +5,11 @@ import json
 import pytest
 import yaml
 
-from postmax.bench.tuned import read_tuned
+from postmax.bench.protocol import load
+from postmax.bench.tuned import TunedRow, add_to_file, read_tuned
+from postmax.bench.tuning import nothing_chosen
 from postmax.cli import main
+from postmax.cli import tune as tune_module
 
 
 def run(capsys, *arguments):
@@ -98,6 +101,42 @@ def test_some_rows_are_tuned_and_the_others_stay(capsys, tmp_path, table):
     code, _, err = run(capsys, *command, "--rows", "CE")
     assert code == 2
     assert "another budget" in err
+
+
+def test_rows_that_others_tuned_meanwhile_stay(capsys, tmp_path, table, monkeypatch):
+    file, run_all = tmp_path / "mine-cpu-tuned.yaml", tune_module.run_all
+
+    def slowly(*arguments, **options):
+        other = nothing_chosen(load(table), "cpu")
+        row = TunedRow(chosen={"optimiser.lr": 0.1}, scores=())
+        add_to_file(other.model_copy(update={"rows": {"KL": row}}), file, load(table))
+        return run_all(*arguments, **options)
+
+    monkeypatch.setattr(tune_module, "run_all", slowly)
+    code, _, err = run(capsys, "tune", table, "-w", 1, "-o", tmp_path, "--rows", "CE")
+    assert code == 0, err
+    assert set(read_tuned(file).rows) == {"CE", "KL"}
+
+
+def test_optional_rows_that_were_tuned_before_stay(capsys, tmp_path, table):
+    content = yaml.safe_load(table.read_text("utf-8"))
+    content["rows"][1]["optional"] = True
+    table.write_text(yaml.safe_dump(content), encoding="utf-8")
+    command = ("tune", table, "-w", 1, "-o", tmp_path)
+    for more in (("--rows", "KL"), ()):
+        code, _, err = run(capsys, *command, *more)
+        assert code == 0, err
+    assert set(read_tuned(tmp_path / "mine-cpu-tuned.yaml").rows) == {"CE", "KL"}
+
+    # What cannot stay is news before hours of training, not after.
+    content["run"]["epochs"] = 3
+    table.write_text(yaml.safe_dump(content), encoding="utf-8")
+    runs = len(list((tmp_path / "runs").iterdir()))
+    code, _, err = run(capsys, *command)
+    assert code == 2
+    assert "row 'KL' was tuned when mine trained it in another way" in err
+    assert len(list((tmp_path / "runs").iterdir())) == runs
+    assert run(capsys, *command, "--rows", "all")[0] == 0
 
 
 def test_rows_that_diverge_everywhere_are_named(capsys, tmp_path, table):

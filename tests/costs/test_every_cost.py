@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from cost_battery import INFINITE_IF_MASKED
 
 import postmax as pm
 from postmax.costs import Rows
@@ -59,6 +60,23 @@ def test_presets(name):
         assert pm.costs.get(name, preset=preset) == pm.costs.get(name, **settings.options)
     if not option_names(name):
         assert pm.costs.published(name, "cifar10").options == {}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("soft", [False, True])
+def test_which_costs_are_infinite_if_a_class_is_masked(name, soft):
+    logits = torch.tensor([[0.5, -torch.inf], [-torch.inf, 0.25]], dtype=torch.float64, requires_grad=True)
+    labels = torch.tensor([0, 1])
+    target = torch.nn.functional.one_hot(labels).double() if soft else labels
+    if make(name).mixes_rows:  # and neither is the label of another row
+        logits, target = logits[:1], target[:1]
+    if name in INFINITE_IF_MASKED:
+        assert not make(name)(logits, target).isfinite().any()
+        return
+    value = make(name)(logits, target)
+    (gradient,) = torch.autograd.grad(value.sum(), logits)
+    assert value.isfinite().all()
+    assert not gradient.any()  # there is no other class to choose
 
 
 def test_presets_nobody_published():

@@ -114,9 +114,18 @@ def test_truncated_gce_gives_up_nothing_at_the_start():
     assert value_and_gradient(loss.at(0.1), logits, torch.zeros(2, dtype=torch.int64))[1].all()
 
 
-def test_unhinged_is_the_mean_absolute_error():
+def test_asymmetric_unhinged_loss_of_power_one_is_the_mean_absolute_error():
     logits, labels = torch.randn(50, 4, generator=torch.Generator().manual_seed(0)), torch.arange(50) % 4
     torch.testing.assert_close(pm.losses.get("aul", a=7, q=1)(logits, labels), pm.losses.get("mae")(logits, labels))
+    with pytest.raises(InputError, match="unknown loss 'unhinged'"):  # which is 1 − z, another loss
+        pm.losses.get("unhinged")
+
+
+@pytest.mark.parametrize(("name", "options"), [("agce", {"a": 1.0, "q": 112.0}), ("aul", {"a": 1.5, "q": 70.0})])
+def test_large_powers_stay_in_range(name, options):
+    for label in (0, 1):
+        loss, logits = pm.losses.get(name, **options), torch.tensor([[9.0, -9.0]])
+        assert all(x.isfinite().all() for x in value_and_gradient(loss, logits, torch.tensor([label])))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +135,13 @@ def test_unhinged_is_the_mean_absolute_error():
         ("focal", {"gamma": math.nan}, "gamma must be a number ≥ 0, got nan"),
         ("truncated-gce", {"q": 0}, "q must be a positive number, got 0"),
         ("truncated-gce", {"k": 1}, "k must be a probability below 1, got 1"),
-        ("truncated-gce", {"start": 40}, "start must be a share of the training, from 0 to 1, got 40"),
+        ("truncated-gce", {"start": 40}, "start is a share of the training, from 0 to 1, got 40"),
+        ("truncated-gce", {"start": "abc"}, "start is a share of the training, from 0 to 1, got 'abc'"),
+        ("truncated-gce", {"q": 2}, r"q must lie in \(0, 1\].*, got 2"),
+        ("gce", {"q": 2}, r"q must lie in \(0, 1\], from cross-entropy to the mean absolute error, got 2"),
+        ("agce", {"q": 1e6}, r"\(a \+ 1\)\^q must be below 1e34, to stay in range, got a = 0\.6 and q = 1000000\.0"),
+        ("aul", {"q": 1e6}, r"a\^q and \(a/\(a − 1\)\)\^q must be below 1e34"),
+        ("aul", {"a": 1.0001, "q": 20}, r"a\^q and \(a/\(a − 1\)\)\^q must be below 1e34"),
         ("agce", {"a": 0}, "a must be a positive number, got 0"),
         ("aul", {"a": 1}, "a must be above 1, got 1"),
         ("aul", {"q": "3"}, "q must be a positive number, got '3'"),

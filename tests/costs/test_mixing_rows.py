@@ -95,6 +95,20 @@ def test_rows_that_are_ignored_are_nobodys_peers(name):
     assert not gradient[LABELS == 1].any()
 
 
+@pytest.mark.parametrize("name", ["peer", "f-div"])
+def test_rows_without_any_label_are_nobodys_peers(name):
+    q = LOGITS.flip(0).softmax(1)
+    q[2:4] = 0.0
+    kept = q.sum(1) > 0
+    loss = pm.losses.get(name, reduction="none")
+    value, gradient = value_and_gradient(loss, LOGITS, q)
+    expected = value_and_gradient(loss, LOGITS[kept], q[kept])
+    torch.testing.assert_close((value[kept], gradient[kept]), expected)
+    assert not value[~kept].any()
+    assert not gradient[~kept].any()
+    assert not loss(LOGITS, torch.zeros_like(q)).any()
+
+
 def test_a_row_alone_has_no_peers():
     torch.testing.assert_close(
         pm.losses.get("peer")(LOGITS[:1], LABELS[:1]), pm.losses.get("ce")(LOGITS[:1], LABELS[:1])

@@ -42,22 +42,24 @@ def reweighted(noise):
 
 
 TESTERS = {
-    "unbiased": cost_tester("unbiased", unbiased(SYMMETRIC, ce), transition=SYMMETRIC),
-    "reweighting": cost_tester("reweighting", reweighted(SYMMETRIC), transition=SYMMETRIC),
+    "unbiased": cost_tester("unbiased", unbiased(SYMMETRIC, ce), class_weights=False, transition=SYMMETRIC),
+    "reweighting": cost_tester("reweighting", reweighted(SYMMETRIC), class_weights=False, transition=SYMMETRIC),
 }
 TESTED_BY_HAND = ("natarajan",)  # the battery has three classes
 # No gradient flows through the weight, which finite differences do not know.
 DETACHED = {"check_first_derivatives", "check_second_derivatives", "check_derivatives_at_zero_probability"}
 # The battery tries eleven classes on large batches; the matrix is for three.
 THREE_CLASSES = {"check_large_batch"}
+# They would weigh noisy labels.
+NO_WEIGHTS = {"check_repetition_equals_weight"}
 
 
-@every_check({"unbiased": TESTERS["unbiased"]}, without=THREE_CLASSES)
+@every_check({"unbiased": TESTERS["unbiased"]}, without=THREE_CLASSES | NO_WEIGHTS)
 def test_battery(name, check):
     getattr(TESTERS[name], check)()
 
 
-@every_check({"reweighting": TESTERS["reweighting"]}, without=THREE_CLASSES | DETACHED)
+@every_check({"reweighting": TESTERS["reweighting"]}, without=THREE_CLASSES | NO_WEIGHTS | DETACHED)
 def test_battery_without_finite_differences(name, check):
     getattr(TESTERS[name], check)()
 
@@ -110,6 +112,26 @@ def test_patrini():
         pm.losses.get("forward", transition=NOISE, weight=torch.ones(3))
     with pytest.raises(InputError, match="unknown option of the loss forward 'floor'"):
         pm.losses.get("forward", transition=NOISE, floor=0.1)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_unbiased_cross_entropy_is_the_backward_correction(reduction):
+    found = [pm.losses.get(name, transition=NOISE, reduction=reduction) for name in ("unbiased", "backward")]
+    soft = LOGITS.flip(0).softmax(1)
+    for target in (LABELS, LABELS.where(LABELS != 1, -100), soft):
+        estimated, backward = (value_and_gradient(loss, LOGITS, target) for loss in found)
+        close(estimated, backward)
+
+
+@pytest.mark.parametrize("name", ["unbiased", "reweighting"])
+def test_class_weights_would_weigh_noisy_labels(name):
+    cost = pm.costs.get(name, transition=NOISE)
+    message = f"class weights cannot be combined with the cost {name}: they would weigh the noisy labels"
+    for refused in (cost, cost + pm.costs.get("nce"), pm.costs.get("logit-clip", base=cost)):
+        with pytest.raises(InputError, match=message):
+            pm.losses.CostLoss(refused, weight=torch.ones(3))
+        with pytest.raises(InputError, match=message):
+            pm.functional.cost_loss(LOGITS, LABELS, refused, weight=torch.ones(3))
 
 
 @pytest.mark.parametrize("base", ["ce", "gce", "mae", pm.costs.get("gce", q=0.5)], ids=str)

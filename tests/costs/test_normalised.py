@@ -87,3 +87,11 @@ def test_below_the_floor_there_is_no_gradient(name):
 def test_wrong_options(name, options, message):
     with pytest.raises(InputError, match=message):
         pm.costs.get(name, **options)
+
+
+@pytest.mark.parametrize("name", ["nnce", "nnfl"])
+def test_a_floor_above_all_classes_is_refused(name):
+    loss, logits = pm.losses.get(name, floor=0.3), torch.zeros(2, 4)
+    with pytest.raises(InputError, match=r"floor must be below 1/4 for 4 classes, .* got 0\.3"):
+        loss(logits, torch.tensor([0, 1]))
+    assert loss(logits[:, :3], torch.tensor([0, 1])).isfinite()

@@ -7,6 +7,7 @@ import pytest
 import torch
 from cost_battery import cost_tester, every_check, mp, softmax
 from loss_tester import EXTREME, LossTester, close, make_logits, value_and_gradient
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import postmax as pm
 from postmax.errors import InputError
@@ -16,8 +17,9 @@ BOUND, ALPHA, BETA = mp.mpf(1 / 1.5), mp.mpf(0.1), mp.mpf(0.6)  # the defaults
 
 def clipped(row, bound):
     z = [mp.mpf(x) for x in row]
-    norm = mp.sqrt(sum(x * x for x in z))
-    return z if norm <= bound else [x * bound / norm for x in z]
+    masked = [x < -1e20 for x in z]  # classes that were taken out
+    norm = mp.sqrt(sum(x * x for x, out in zip(z, masked, strict=True) if not out))
+    return z if norm <= bound else [x if out else x * bound / norm for x, out in zip(z, masked, strict=True)]
 
 
 @cache
@@ -135,7 +137,7 @@ def test_any_cost_can_be_clipped():
 # Bi-tempered
 
 
-@pytest.mark.parametrize("t2", [1.0001, 1.2, 2.0, 4.0])
+@pytest.mark.parametrize("t2", [1.0001, 1.2, 2.0, 4.0, 10.0])
 def test_tempered_softmax(t2):
     rows = torch.cat([EXTREME, make_logits(5, 3), torch.tensor([[0.0, -20.0, -50.0]])])
     expected = torch.tensor([[float(p) for p in tempered_softmax(tuple(row), t2)] for row in rows.tolist()])
@@ -208,7 +210,9 @@ def test_the_threshold_follows_a_cosine():
         ("logit-clip", {"bound": 0}, "bound must be a positive number"),
         ("logit-clip", {"base": "cee"}, "unknown loss 'cee'"),
         ("bi-tempered", {"t1": 1}, r"t1 must lie in \[0, 1\)"),
-        ("bi-tempered", {"t2": 0.9}, "t2 must be at least 1, got 0.9: below, classes have no probability"),
+        ("bi-tempered", {"t2": 0.9}, r"t2 must lie in \[1, 10\], got 0.9: .* below, classes have no probability"),
+        ("bi-tempered", {"t2": 1e300}, r"t2 must lie in \[1, 10\], got 1e\+300"),
+        ("logit-clip", {"base": "reweighting"}, r'base=pm.costs.get\("reweighting", transition=…\)'),
         ("bi-tempered", {"t2": "2"}, "t2 must be a number"),
         ("rda", {"alpha": 0}, "alpha must be a number between 0 and 1"),
         ("rda", {"beta": 1}, "beta must be a number between 0 and 1"),
@@ -217,3 +221,35 @@ def test_the_threshold_follows_a_cosine():
 def test_options_that_make_no_sense(name, options, message):
     with pytest.raises(InputError, match=message):
         pm.losses.get(name, **options)
+
+
+@pytest.mark.parametrize("name", ["rda", "nlnl"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_all_labels_at_once_cost_what_each_does(name, dtype):
+    # By other formulas, since a set of classes for every class would need too much memory.
+    generator = torch.Generator().manual_seed(0)
+    for classes, spread in ((2, 3.0), (3, 6.0), (11, 8.0), (11, 50.0)):
+        logits = (spread * torch.randn(60, classes, generator=generator, dtype=torch.float64)).to(dtype)
+        logits[:20, 1] = -torch.inf
+        loss = pm.losses.get(name, reduction="none")
+        for label in range(classes):
+            labels = torch.full((60,), label)
+            keep = logits[:, label] > -torch.inf
+            soft = torch.nn.functional.one_hot(labels, classes).to(dtype)
+            expected = value_and_gradient(loss, logits[keep], labels[keep])
+            close(value_and_gradient(loss, logits[keep], soft[keep]), expected, dtype)
+
+
+@pytest.mark.parametrize("name", ["rda", "nlnl"])
+def test_all_labels_at_once_need_no_square_of_the_classes(name):
+    logits, sizes = torch.randn(3, 500), []
+
+    class Sizes(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            out = func(*args, **(kwargs or {}))
+            sizes.extend(t.numel() for t in (out if isinstance(out, tuple | list) else (out,)) if torch.is_tensor(t))
+            return out
+
+    with Sizes():
+        pm.losses.get(name, label_smoothing=0.1)(logits, torch.tensor([0, 1, 2]))
+    assert max(sizes) <= 2 * logits.numel()

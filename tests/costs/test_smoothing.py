@@ -83,7 +83,7 @@ def test_cores_with_a_prior_and_on_the_way():
     assert loss.at(0.1).cost == pm.costs.get("ce")
     assert loss.at(0.25).cost.beta == pytest.approx(0.75)
     assert loss.at(0.4) is loss
-    with pytest.raises(InputError, match="have 2 classes; the loss was made for 3"):
+    with pytest.raises(InputError, match=r"have 2 classes; the loss was made for 3, as its .* prior says"):
         loss(LOGITS[:, :2], LABELS)
 
 
@@ -95,6 +95,9 @@ def test_cores_with_a_prior_and_on_the_way():
         ("negative-label-smoothing", {"start": 2}, "start is a share of the training"),
         ("cores", {"beta": 0}, "beta must be a positive number"),
         ("cores", {"prior": (0.5, 0.4)}, "prior must be the shares of the classes and sum to 1"),
+        ("cores", {"prior": 0.5}, r"prior must be the shares of the classes, numbers, got 0\.5"),
+        ("cores", {"prior": "abc"}, "prior must be the shares of the classes, numbers, got 'abc'"),
+        ("cores", {"prior": [0.5, None]}, "prior must be the shares of the classes, numbers"),
         ("cores", {"ramp": (0.5, 0.4)}, "0 ≤ start ≤ end ≤ 1"),
         ("cores", {"ramp": 3}, "ramp is two shares of the training"),
     ],

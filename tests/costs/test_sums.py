@@ -1,6 +1,9 @@
 """Sums of costs that were published as such, with the weights that were."""
 
+import math
+
 import pytest
+import torch
 from cost_battery import cost_tester, every_check, mp
 from test_label_probability import agce, aul
 from test_normalised import nce, nfl, nnce, nnfl
@@ -61,3 +64,66 @@ def test_training_goes_with_the_settings():
     for name, preset, l1 in (("anl-ce", "cifar10", 5e-5), ("anl-fl", "cifar100", 5e-7), ("anl-ce", "webvision", 5e-6)):
         assert pm.costs.published(name, preset).training == {"l1": l1, "weight_decay": 0.0}
     assert "ALFs" in pm.costs.published("nce+rce", "cifar100").source
+
+
+NOISE = pm.Transition([[0.7, 0.2, 0.1], [0.0, 0.8, 0.2], [0.3, 0.0, 0.7]])
+LOGITS = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("name", ["reweighting", "unbiased", "bi-tempered", "logit-clip"])
+def test_logits_mean_what_they_mean_to_the_part_that_knows(name):
+    options = {"transition": NOISE} if name in {"reweighting", "unbiased"} else {}
+    alone = pm.costs.get(name, **options)
+    for cost in (pm.costs.get("nce") + alone, alone + pm.costs.get("nce"), 2 * alone + pm.costs.get("ce")):
+        assert torch.equal(cost.posterior(LOGITS), alone.posterior(LOGITS))
+        assert torch.equal(cost.label_posterior(LOGITS), alone.label_posterior(LOGITS))
+    assert not torch.equal(alone.label_posterior(LOGITS), LOGITS.softmax(1))
+
+
+def test_parts_that_read_logits_differently_are_refused():
+    same = [pm.costs.get(name, transition=NOISE) for name in ("reweighting", "unbiased")]
+    assert torch.equal((same[0] + same[1]).label_posterior(LOGITS), same[0].label_posterior(LOGITS))
+    for other in (
+        pm.costs.get("unbiased", transition=pm.Transition.symmetric(3, 0.2)),
+        pm.costs.get("bi-tempered"),
+        pm.costs.get("logit-clip"),
+    ):
+        with pytest.raises(InputError, match="read the same logits in different ways"):
+            same[0] + other
+
+
+def test_sums_that_do_not_change_stay_themselves():
+    loss = pm.losses.get("nce+mae")
+    assert loss.at(0.3) is loss
+    cost = pm.costs.get("nce") + pm.costs.get("peer")
+    assert cost.at(1) is cost
+    assert cost.at(0) == pm.costs.get("nce") + pm.costs.get("ce")
+
+
+@pytest.mark.parametrize("name", ["nce+peer", "peer+nce", "rda+mae", "cores + nce", "sce+mae"])
+@pytest.mark.parametrize("get", [pm.costs.get, pm.losses.get])
+def test_weights_are_not_mistaken_for_options_of_a_part(name, get):
+    with pytest.raises(InputError, match=r"alpha and beta are the weights of a sum, .* Use 2 \* pm\.costs\.get\("):
+        get(name, alpha=2)
+
+
+@pytest.mark.parametrize("weight", ["abc", None, [1.0], math.nan, math.inf, True, -1])
+@pytest.mark.parametrize("option", ["alpha", "beta"])
+def test_weights_are_numbers(option, weight):
+    with pytest.raises(InputError, match=f"{option} is the weight of a part, a finite number ≥ 0, got"):
+        pm.losses.get("nce+rce", **{option: weight})
+
+
+def test_roles_are_those_of_the_literature():
+    roles = {name: pm.losses.describe(name).role for name in ("ce", "nce", "mae", "rce", "aul", "nce+mae", "nce+gce")}
+    assert roles == {
+        **dict.fromkeys(("ce", "nce", "aul", "nce+gce"), "active"),
+        **dict.fromkeys(("mae", "rce"), "passive"),
+        "nce+mae": "both",
+    }
+
+
+def test_sums_of_ones_own_need_what_their_parts_need():
+    assert pm.losses.describe("nce+reweighting").needs == "the transition matrix"
+    assert pm.losses.describe("nce+gce").needs == "nothing"
+    assert pm.losses.get("nce+reweighting", transition=NOISE).label_posterior(LOGITS).shape == (4, 3)

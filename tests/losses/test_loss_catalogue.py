@@ -72,6 +72,13 @@ def test_losses_that_do_not_use_the_noise_pass_over_it(name):
         ("fpml", {"transition": NOISE, "correction": "backward"}, "unknown correction 'backward'"),
         ("ce", {"label_smoothing": 2}, "label_smoothing"),
         ("ce", {"reduction": "median"}, "reduction"),
+        (5, {}, "unknown loss 5."),
+        (None, {}, "unknown loss None."),
+        ("gce", {"preset": 5}, "unknown preset 5."),
+        ("nce+dmi", {}, "dmi is no cost, and only costs can be added: nce+dmi."),
+        ("nce + f-pml", {}, "f-pml is no cost, and only costs can be added"),
+        ("nce+gcee", {}, "unknown loss 'gcee'. Did you mean 'gce'?"),
+        ("unbiased", {"transition": NOISE, "base": "unbiased"}, 'base=pm.costs.get("unbiased", transition=…)'),
     ],
 )
 def test_what_nobody_knows(name, options, message):
@@ -105,3 +112,29 @@ def test_facts_of_fpml(name):
     far = torch.tensor([[1e4, -1e4, 0.0], [-1e4, 1e4, 0.0]], dtype=torch.float64)
     found = losses.get(name, reduction="none")(far, torch.tensor([0, 0]))
     assert losses.describe(name).bounded == bool(found.abs().max() < 150)
+
+
+@pytest.mark.parametrize("name", ["fpml", "dmi", "forward", "sl-pml"])
+def test_losses_without_published_settings(name):
+    with pytest.raises(InputError, match=f"{name} has no published settings by data set"):
+        losses.preset(name, "cifar10")
+
+
+@pytest.mark.parametrize("name", ["ce", "nce+rce", "fpml", "kl-pml", "dmi", "forward", "backward", "unbiased"])
+def test_number_of_classes_is_checked(name):
+    for wrong in ("x", -3, 1, True, 3.0):
+        with pytest.raises(InputError, match=f"num_classes must be an integer of at least 2, got {wrong!r}"):
+            losses.get(name, transition=NOISE, num_classes=wrong)
+    loss = losses.get(name, transition=NOISE, num_classes=3)
+    assert loss(LOGITS, LABELS).isfinite()
+    for read in (lambda z: loss(z, LABELS % 2), loss.posterior, loss.predict):
+        with pytest.raises(InputError, match="have 2 classes; the loss was made for 3"):
+            read(LOGITS[:, :2])
+
+
+def test_number_of_classes_fits_the_noise():
+    for name in ("forward", "unbiased"):
+        with pytest.raises(
+            InputError, match="num_classes is 4, but the transition matrix or the prior of the loss has 3"
+        ):
+            losses.get(name, transition=NOISE, num_classes=4)

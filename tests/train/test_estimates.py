@@ -1,5 +1,8 @@
 """Estimated noise is estimated once."""
 
+import json
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -41,6 +44,43 @@ def test_damage_is_named(rows, tmp_path):
     path = next((tmp_path / "estimates").iterdir())
     path.write_text(path.read_text()[:30])
     with pytest.raises(DataError, match=f"{path.name} is damaged .* delete it"):
+        estimated_transition(rows, rows.inputs)
+
+
+def test_the_first_answer_is_the_one_that_was_kept_to_the_last_bit(tmp_path, monkeypatch):
+    monkeypatch.setenv("POSTMAX_DATA", str(tmp_path))
+    random = (torch.rand(10, 10, dtype=torch.float64, generator=torch.Generator().manual_seed(i)) for i in range(99))
+    matrices = (Transition(one / one.sum(1, keepdim=True), definition="how it was estimated") for one in random)
+    # Normalised again it is another, as about every second is.
+    fresh = next(one for one in matrices if not torch.equal(one.matrix, Transition(one).matrix))
+    monkeypatch.setattr(estimation, "estimate_transition", lambda *_, **__: SimpleNamespace(transition=fresh))
+    train = Dataset("ten", torch.rand(20, 2), torch.arange(20) % 10, tuple("abcdefghij"))
+    first, again = (estimated_transition(train, train.inputs) for _ in range(2))
+    assert torch.equal(first.matrix, again.matrix)
+    assert first.definition == again.definition
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        *("[]", "null", "{}", '{"matrix": null}', '{"matrix": "no"}', '{"matrix": [[1, 0], [0]]}', "\xff"),
+        json.dumps({"matrix": torch.eye(3).tolist()}),
+    ],
+)
+def test_what_is_no_estimate_of_these_classes_is_named(rows, tmp_path, kept):
+    estimated_transition(rows, rows.inputs)
+    path = next((tmp_path / "estimates").iterdir())
+    path.write_bytes(kept.encode("latin-1"))
+    with pytest.raises(DataError, match=f"{path.name} is damaged .* delete it"):
+        estimated_transition(rows, rows.inputs)
+
+
+def test_what_cannot_be_read_is_named(rows, tmp_path):
+    estimated_transition(rows, rows.inputs)
+    path = next((tmp_path / "estimates").iterdir())
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(DataError, match=f"{path.name} cannot be read"):
         estimated_transition(rows, rows.inputs)
 
 

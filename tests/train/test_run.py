@@ -198,6 +198,11 @@ def test_options_a_run_decides_by_itself(tmp_path, key):
         execute(small_config(f"{key}=sum"), tmp_path / "run")
 
 
+def test_how_many_classes_there_are_is_no_setting_of_a_loss(tmp_path):
+    with pytest.raises(InputError, match=r"loss\.num_classes is not a setting"):
+        execute(small_config("loss=ce", "loss.num_classes=7"), tmp_path / "run")
+
+
 @pytest.mark.parametrize(
     ("override", "message"),
     [

@@ -107,7 +107,7 @@ def test_other_readings_have_the_name_of_the_data_set_before_them(tmp_path):
 def test_training_is_not_changed_by_what_is_judged_beside(tmp_path):
     without, beside = execute(config(also=()), tmp_path / "a"), execute(config(), tmp_path / "b")
     assert without["seeds"][0]["readings"]["model"] == beside["seeds"][0]["readings"]["model"]
-    assert outcome(tmp_path / "a")["weights"].keys() == outcome(tmp_path / "b")["weights"].keys()
+    assert outcome(tmp_path / "a")["weights"] == outcome(tmp_path / "b")["weights"]
 
 
 def test_a_run_that_was_killed_has_the_same_readings(tmp_path):

@@ -1,53 +1,18 @@
-"""From a protocol to the runs it takes: each computation once, however many cells it fills."""
+"""From a protocol to the runs it takes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import product
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from postmax.bench.parts import Column, Part, Row
+from postmax.bench.cells import Job, Resolve, Resolver, Use, runs
 from postmax.bench.protocol import Protocol
-from postmax.bench.tuned import Tuned, shipped
+from postmax.bench.tuned import Tuned, fitting, shipped
 from postmax.errors import InputError
-from postmax.train.build import check_loss
-from postmax.train.config import RunConfig, make_config
 from postmax.train.own_files import resolve
-from postmax.train.settings import DEFAULT_NAMES, set_key, with_overrides
+from postmax.train.settings import DEFAULT_NAMES
 
-Resolve = Callable[[RunConfig], RunConfig]
-
-
-@dataclass(frozen=True)
-class Use:
-    """A cell that a run fills, which reading of the run it shows, and the settings that were tuned for its row."""
-
-    panel: str
-    row: str
-    column: str
-    reading: str = "model"
-    tuned: Mapping[str, Any] = field(default_factory=dict, compare=False)
-
-
-@dataclass(frozen=True)
-class Job:
-    """One run, and the cells it fills.
-
-    Attributes:
-        config: What is run.
-        label: What a person calls it.
-        uses: The cells.
-    """
-
-    config: RunConfig
-    label: str
-    uses: tuple[Use, ...] = ()
-
-    @property
-    def run_id(self) -> str:
-        """The name of its folder."""
-        return self.config.run_id
+__all__ = ["Job", "Resolve", "Resolver", "Use", "jobs", "runs"]
 
 
 def jobs(
@@ -71,7 +36,8 @@ def jobs(
         rows: Names of rows, without regard to case; "all" for the optional ones too.
         columns: The same of columns.
         overrides: `key=value` texts, put in last.
-        tuned: Settings that were chosen for rows, instead of those that come with the table.
+        tuned: Settings that were chosen for rows, instead of those that come with the table; for a table that borrows
+            them, those of the lender.
         resolve: Completes a configuration before its run is named; by default with the hash of your own files.
 
     Raises:
@@ -87,85 +53,18 @@ def jobs(
     size = protocol.scale(scale)
     picked = protocol.chosen_rows(scale, rows), protocol.chosen_columns(scale, columns)
     overrides = tuple(overrides)
+    complete = Resolver(resolve)  # one for all, so that your own files are hashed once
+    tuned = shipped(protocol, scale) if tuned is None else fitting(tuned, protocol, scale, resolve=complete)
+    settings = {} if tuned is None else tuned.settings
     # How a row is trained at a scale, which its `at` says, is no heading: that may be changed for all rows alike.
     varied = [part.changes(scale) for part in (*protocol.panels, *picked[1])]
     varied += [(*row.changes(), *((key, None) for key in row.grid)) for row in picked[0]]
+    varied += [tuple(settings.get(row.name, {}).items()) for row in picked[0]]  # the report says what was tuned
     _refuse_lies(overrides, (key for pairs in varied for key in _keys(pairs)))
-    tuned = shipped(protocol, scale) if tuned is None else tuned.checked(protocol, scale)
     numbers = _numbers(size.seeds if seeds is None else seeds)
     if tuned is not None and (common := sorted(set(numbers) & set(tuned.seeds))):
         raise InputError(f"seed {common[0]} chose the settings of rows of {protocol.name}, so it cannot judge them.")
-    settings = {} if tuned is None else tuned.settings
-    return runs(protocol, scale, *picked, seeds=numbers, settings=settings, overrides=overrides, resolve=resolve)
-
-
-def runs(
-    protocol: Protocol,
-    scale: str,
-    rows: Sequence[Row],
-    columns: Sequence[Column],
-    *,
-    seeds: Sequence[int],
-    settings: Mapping[str, Mapping[str, Any]],
-    overrides: Sequence[str] = (),
-    resolve: Resolve = resolve,
-) -> tuple[Job, ...]:
-    """The runs of these rows and columns, in all panels; see `jobs`.
-
-    Args:
-        protocol: The table.
-        scale: One of its scales.
-        rows: Some of its rows.
-        columns: Some of its columns.
-        seeds: Cut into as many as one run trains.
-        settings: Dotted keys with values, by the name of a row; put in after what the column says.
-        overrides: `key=value` texts, put in last.
-        resolve: Completes a configuration before its run is named.
-
-    Raises:
-        InputError: If a configuration makes no sense.
-    """
-    size = protocol.scale(scale)
-    stacks = [tuple(seeds[start : start + size.stack]) for start in range(0, len(seeds), size.stack)]
-    complete, losses = Resolver(resolve), set[str]()
-    found: dict[str, tuple[RunConfig, list[Use]]] = {}
-    for panel, row, column in product(protocol.panels, rows, columns):
-        where = f"{protocol.name}, {panel.name}, {row.name}, {column.name}"
-        tuned = settings.get(row.name, {})
-        content = with_overrides(protocol.run, ())
-        parts_in_order = (panel.changes(scale), row.changes(scale, column.group), column.changes(scale))
-        for changes in (size.set.items(), *parts_in_order, tuned.items()):
-            for key, value in changes:
-                set_key(content, key, value)
-        content = with_overrides(content, overrides)
-        use = Use(panel.name, row.name, column.name, column.reading, tuned)
-        for stack in stacks:
-            config = complete(make_config({**content, "seeds": stack}, where=where))
-            if (loss := config.loss.model_dump_json()) not in losses:
-                check_loss(config.loss, where=where)  # now, not when the runs before it are done
-                losses.add(loss)
-            found.setdefault(config.run_id, (config, []))[1].append(use)
-    parts: tuple[Sequence[Part], ...] = (protocol.panels, rows, columns)
-    axes = tuple(tuple(part.name for part in axis) for axis in parts)
-    return tuple(
-        Job(config, _label(uses, axes, config.seeds if len(stacks) > 1 else ()), tuple(uses))
-        for config, uses in found.values()
-    )
-
-
-class Resolver:
-    """Your own files are hashed once, not once for each cell."""
-
-    def __init__(self, resolve: Resolve) -> None:
-        self._resolve = resolve
-        self._known: dict[str, Any] = {}
-
-    def __call__(self, config: RunConfig) -> RunConfig:
-        """The configuration, completed."""
-        key = config.data.model_dump_json()
-        if key not in self._known:
-            self._known[key] = self._resolve(config).data
-        return config.model_copy(update={"data": self._known[key]})
+    return runs(protocol, scale, *picked, seeds=numbers, settings=settings, overrides=overrides, resolve=complete)
 
 
 def _numbers(seeds: int | Sequence[int]) -> tuple[int, ...]:
@@ -193,15 +92,3 @@ def _refuse_lies(overrides: Sequence[str], varied: Iterable[str]) -> None:
             raise InputError(f"{text!r}: a table has its own seeds; choose how many with the option for seeds.")
         if taken := [key for key in sorted(keys) if key == given or key.startswith(f"{given}.")]:
             raise InputError(f"{text!r}: the table itself varies {taken[0]}; choose rows and columns instead.")
-
-
-def _label(uses: Sequence[Use], axes: Sequence[Sequence[str]], seeds: Sequence[int]) -> str:
-    """Row, column and panel, without those that say nothing because all of them are meant."""
-    parts = []
-    for axis, name in ((axes[1], "row"), (axes[2], "column"), (axes[0], "panel")):
-        used = list(dict.fromkeys(getattr(use, name) for use in uses))
-        if len(used) < len(axis) or (name == "row" and len(axis) == 1):
-            parts.append("/".join(used))
-    if seeds:
-        parts.append(f"seeds {seeds[0]}–{seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}")
-    return " · ".join(parts) or "all cells"

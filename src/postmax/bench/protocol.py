@@ -88,6 +88,18 @@ class Protocol(Section):
         return self
 
     @model_validator(mode="after")
+    def _lenders_exist(self) -> Protocol:
+        for name, size in self.scales.items():
+            lender, where = size.tuned_by, f"scales.{name}.tuned_by"
+            if lender is None:
+                continue
+            if lender.lower() == self.name.lower():
+                raise ValueError(f"{where}: a table cannot borrow from itself; say how to tune it, or nothing")
+            if not _is_path(lender) and lender.lower() not in names():
+                raise ValueError(f"{where}: there is no table {lender!r}, only {', '.join(names())}")
+        return self
+
+    @model_validator(mode="after")
     def _tuning_is_fair(self) -> Protocol:
         for name, size in self.scales.items():
             if size.tuning is None:
@@ -176,12 +188,17 @@ def load(name: str | Path) -> Protocol:
     """
     given = str(name)
     path = Path(given).expanduser()
-    # A file called like a table must not shadow it, so a path is what looks like one.
-    if len(path.parts) == 1 and path.suffix not in (".yaml", ".yml"):
+    if not _is_path(given):
         path = _FOLDER / f"{given.lower()}.yaml"
         if not path.is_file():
             raise unknown_name("table", given, names())
     return make(read_yaml(path), name=path.stem, where=str(path))
+
+
+def _is_path(name: str) -> bool:
+    """A file called like a table must not shadow it, so a path is what looks like one."""
+    path = Path(name).expanduser()
+    return len(path.parts) != 1 or path.suffix in (".yaml", ".yml")
 
 
 def make(content: dict[str, Any], *, name: str, where: str = "the protocol") -> Protocol:

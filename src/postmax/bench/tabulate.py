@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast, get_args
 
 from postmax.bench.jobs import Job, Use
+from postmax.bench.parts import Scale
 from postmax.bench.protocol import Protocol
 from postmax.bench.statistics import holm, paired_test
 from postmax.bench.table import Cell, Panel, Table
@@ -49,10 +50,18 @@ def tabulate(
         selection=selection,
         compare=protocol.compare,
         panels=tuple(panel for panel in panels if panel.cells),
-        note=size.note,
+        note=" ".join(filter(None, (size.note, _untuned(protocol, size, jobs)))),
         comparable=size.comparable,
         tuned={use.row: dict(use.tuned) for job in jobs for use in job.uses if use.tuned},
     )
+
+
+def _untuned(protocol: Protocol, size: Scale, jobs: Iterable[Job]) -> str:
+    """Which rows have no chosen settings where others have, or could have; empty if there are none."""
+    tuned = {use.row: bool(use.tuned) for job in jobs for use in job.uses}
+    meant = [row.name for row in protocol.rows if size.tuned_by is not None or (size.tuning is not None and row.grid)]
+    found = [name for name in meant if tuned.get(name) is False]
+    return f"Not tuned, but trained as the table says: {', '.join(found)}." if found else ""
 
 
 def _collect(jobs: Iterable[Job], store: Path, selection: str) -> dict[tuple[str, str, str], Cell]:

@@ -8,10 +8,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from postmax.bench.jobs import Job, Resolve, Resolver, runs
-from postmax.bench.parts import Tuning
+from postmax.bench.cells import Job, Resolve, Resolver
 from postmax.bench.protocol import Protocol
-from postmax.bench.tuned import Score, Tuned, TunedRow
+from postmax.bench.tuned import Score, Tuned, TunedRow, digest_of, trial_runs, tuning_of
 from postmax.bench.tuned_text import in_short
 from postmax.errors import DataError, InputError
 from postmax.train.folder import RunFolder
@@ -41,9 +40,10 @@ def trials(
         resolve: Completes a configuration before its run is named.
 
     Raises:
-        InputError: If nothing is to be tuned, a name is unknown, or a configuration makes no sense.
+        InputError: If nothing is to be tuned, a name is unknown, a configuration makes no sense, or it keeps no rows
+            for validation.
     """
-    tuning = _tuning(protocol, scale)
+    tuning_of(protocol, scale)  # before anything else: that there is nothing to choose may be because of this
     wanted = None if rows is None else tuple(rows)
     picked = protocol.chosen_rows(scale, wanted)
     named = {name.strip().lower() for name in wanted or ()}
@@ -52,14 +52,12 @@ def trials(
             raise InputError(f"row {row.name!r} of {protocol.name} has no grid: there is nothing to choose.")
     if not any(row.grid for row in picked):
         raise InputError(f"{protocol.name}: no row has a grid, so there is nothing to choose.")
-    columns = protocol.chosen_columns(scale, tuning.columns)
     complete = Resolver(resolve)  # one for all, so that your own files are hashed once
     found = []
     for row in picked:
         for settings in row.settings if row.grid else ():
-            todo = runs(
-                protocol, scale, [row], columns, seeds=tuning.seeds, settings={row.name: settings}, resolve=complete
-            )
+            todo = trial_runs(protocol, scale, row, settings, resolve=complete)
+            _check_validation(protocol, todo)
             named_jobs = (replace(job, label=f"{job.label} · {in_short(settings)}") for job in todo)
             found.append(Trial(row.name, settings, tuple(named_jobs)))
     return tuple(found)
@@ -103,6 +101,7 @@ def choose(protocol: Protocol, scale: str, tried: Sequence[Trial], store: str | 
         rows[name] = TunedRow(
             chosen=best.settings,
             scores=tuple(Score(settings=t.settings, score=score, accuracy=found) for t, score, found in evidence),
+            digest=digest_of(trial_jobs(mine)),
         )
     return nothing_chosen(protocol, scale).model_copy(update={"rows": rows})
 
@@ -113,19 +112,21 @@ def nothing_chosen(protocol: Protocol, scale: str) -> Tuned:
     Raises:
         InputError: If the scale does not say.
     """
-    tuning = _tuning(protocol, scale)
+    tuning = tuning_of(protocol, scale)
     return Tuned(
         table=protocol.name, scale=scale, budget=tuning.budget, columns=tuning.columns, seeds=tuning.seeds, rows={}
     )
 
 
-def _tuning(protocol: Protocol, scale: str) -> Tuning:
-    tuning = protocol.scale(scale).tuning
-    if tuning is None:
-        having = [name for name, size in protocol.scales.items() if size.tuning is not None]
-        hint = f" Scales that do: {', '.join(having)}." if having else ""
-        raise InputError(f"{protocol.name} does not say how to tune at scale {scale} (scales.{scale}.tuning).{hint}")
-    return tuning
+def _check_validation(protocol: Protocol, todo: Iterable[Job]) -> None:
+    """A row, panel or column may have taken away what decides; that is no news for after the last run."""
+    for job in todo:
+        if not job.config.data.validation_share:
+            use = job.uses[0]
+            raise InputError(
+                f"{protocol.name}, {use.panel}, {use.row}, {use.column}: data.validation_share must not be 0 where "
+                "settings are tuned."
+            )
 
 
 def _accuracies(trial: Trial, store: Path, *, panels: bool) -> _Accuracies:

@@ -15,7 +15,7 @@ from rich.text import Text
 from postmax.bench import protocol as protocols
 from postmax.bench.cores import default_workers
 from postmax.bench.cost import plan
-from postmax.bench.tuned import Tuned, read_tuned, write_tuned
+from postmax.bench.tuned import Tuned, TunedRow, add_to_file, rows_to_keep
 from postmax.bench.tuned_text import HEADING, in_short
 from postmax.bench.tuning import choose, nothing_chosen, trial_jobs, trials
 from postmax.cli.options import JsonFlag, Workers
@@ -30,7 +30,9 @@ def tune(
     scale: Annotated[str, typer.Option("--scale", "-s", help="One that says how to tune.")] = "cpu",
     rows: Annotated[
         str | None,
-        typer.Option(help="Only these, separated by commas; what the file says about other rows stays."),
+        typer.Option(
+            help="Only these, separated by commas; all also brings the optional ones. Others in the file stay."
+        ),
     ] = None,
     workers: Workers = None,
     out: Annotated[
@@ -55,16 +57,15 @@ def tune(
     todo, store, file = trial_jobs(tried), out / "runs", out / f"{chosen.name}-{scale}-tuned.yaml"
     workers = workers or default_workers(job.config.accelerator for job in todo)
     # Before anything is run: that nothing can be added to the file is no news for later.
-    before = nothing_chosen(chosen, scale)
-    if rows is not None and file.exists():
-        before = before.merged_into(read_tuned(file))
+    planned = {trial.row: TunedRow(chosen=trial.settings, scores=()) for trial in tried}
+    rows_to_keep(file, nothing_chosen(chosen, scale).model_copy(update={"rows": planned}), chosen)
     if dry_run:
         found = plan(todo, store, workers=workers, retry_failed=retry_failed, measure=measure_epoch_seconds)
         tell_plan(found, as_json)
         return
     report = run_all(todo, store, workers=workers, retry_failed=retry_failed)
     tuned = choose(chosen, scale, tried, store)
-    write_tuned(tuned.merged_into(before), file)
+    add_to_file(tuned, file, chosen)
     if as_json:
         typer.echo(json.dumps({"file": str(file), **tuned.model_dump(mode="json")}, ensure_ascii=False))
     else:

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from postmax.costs.base import Cost, Rows, positive
 from postmax.costs.catalogue import Facts, Preset, register
-from postmax.costs.stable import complement, expm1
+from postmax.costs.stable import LARGEST_LOG, complement, expm1
+from postmax.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class AGCE(Cost):
 
     def __post_init__(self) -> None:
         positive(a=self.a, q=self.q)
+        if self.q * math.log(self.a + 1) > LARGEST_LOG:
+            raise InputError(f"(a + 1)^q must be below 1e34, to stay in range, got a = {self.a!r} and q = {self.q!r}.")
 
     def __call__(self, rows: Rows) -> Tensor:
         """The price of each label asked for."""

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from postmax.costs.base import Cost, Rows, positive
 from postmax.costs.catalogue import Facts, Preset, register
-from postmax.costs.stable import complement, expm1
+from postmax.costs.stable import LARGEST_LOG, complement, expm1
 from postmax.errors import InputError
 
 
@@ -32,6 +32,10 @@ class AUL(Cost):
         positive(a=self.a, q=self.q)
         if self.a <= 1:
             raise InputError(f"a must be above 1, got {self.a!r}.")
+        if self.q * max(math.log(self.a), math.log(self.a / (self.a - 1))) > LARGEST_LOG:
+            raise InputError(
+                f"a^q and (a/(a − 1))^q must be below 1e34, to stay in range, got a = {self.a!r} and q = {self.q!r}."
+            )
 
     def __call__(self, rows: Rows) -> Tensor:
         """The price of each label asked for."""

@@ -83,6 +83,11 @@ class Cost(ABC):
         """The number of classes, where an option such as a transition matrix fixes it."""
         return None
 
+    @property
+    def reading(self) -> object:
+        """What tells `posterior` and `label_posterior` from the softmax, to be compared; None if nothing does."""
+        return None
+
     def posterior(self, logits: Tensor) -> Tensor:
         """What logits (…, C) trained with this cost mean: P(class | x)."""
         return logits.softmax(-1)
@@ -90,6 +95,9 @@ class Cost(ABC):
     def label_posterior(self, logits: Tensor) -> Tensor:
         """What is expected of the labels as they are given; differs where the cost takes the noise out."""
         return self.posterior(logits)
+
+    def refuse_weights(self) -> None:  # noqa: B027  (most costs take them)
+        """Raise if class weights would spoil what the cost knows about the noise."""
 
     def at(self, share: float) -> Cost:  # noqa: ARG002  (most costs are the same all the time)
         """The cost after this share of the training, from 0 to 1, for those that change on the way."""
@@ -104,7 +112,10 @@ class Cost(ABC):
 
 @dataclass(frozen=True)
 class Sum(Cost):
-    """A weighted sum, such as `NCE() + RCE()` or `5 * NCE() + 5 * NNCE()`: active + passive."""
+    """A weighted sum, such as `NCE() + RCE()` or `5 * NCE() + 5 * NNCE()`: active + passive.
+
+    Logits are read as the term reads them that has a posterior or noise of its own; two that differ are refused.
+    """
 
     terms: tuple[tuple[float, Cost], ...]
 
@@ -112,6 +123,21 @@ class Sum(Cost):
         sizes = {cost.num_classes for _, cost in self.terms} - {None}
         if len(sizes) > 1:
             raise InputError(f"the terms of a sum are for {' and '.join(map(str, sorted(sizes, key=str)))} classes.")
+        if any(cost.reading not in (None, self._reader.reading) for _, cost in self.terms):
+            raise InputError(
+                "the terms of a sum read the same logits in different ways (their noise, temperature or clipping "
+                "differs): there is no one posterior."
+            )
+
+    @property
+    def _reader(self) -> Cost:
+        """The term that says what logits mean."""
+        return next((cost for _, cost in self.terms if cost.reading is not None), self.terms[0][1])
+
+    @property
+    def reading(self) -> object:
+        """That of the term that has one."""
+        return self._reader.reading
 
     @property
     def mixes_rows(self) -> bool:  # type: ignore[override]
@@ -132,16 +158,23 @@ class Sum(Cost):
         return total
 
     def posterior(self, logits: Tensor) -> Tensor:
-        """That of the first term."""
-        return self.terms[0][1].posterior(logits)
+        """That of the term that has one of its own."""
+        return self._reader.posterior(logits)
 
     def label_posterior(self, logits: Tensor) -> Tensor:
-        """That of the first term."""
-        return self.terms[0][1].label_posterior(logits)
+        """That of the term that has one of its own."""
+        return self._reader.label_posterior(logits)
+
+    def refuse_weights(self) -> None:
+        """Raise if any term does."""
+        for _, cost in self.terms:
+            cost.refuse_weights()
 
     def at(self, share: float) -> Sum:
-        """Each term at this share of the training."""
-        return Sum(tuple((weight, cost.at(share)) for weight, cost in self.terms))
+        """Each term at this share of the training; itself unless one changes."""
+        terms = tuple((weight, cost.at(share)) for weight, cost in self.terms)
+        changed = any(now is not cost for (_, now), (_, cost) in zip(terms, self.terms, strict=True))
+        return Sum(terms) if changed else self
 
 
 def _terms(cost: Cost) -> Iterator[tuple[float, Cost]]:

@@ -16,6 +16,7 @@ from postmax.costs.stable import complement
 from postmax.errors import InputError
 
 _STEPS = 8  # four are enough up to t2 = 2, six up to t2 = 10, for any number of classes
+_HOTTEST = 10
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class BiTempered(Cost):
 
     Args:
         t1: In [0, 1); the smaller, the less an improbable label costs.
-        t2: At least 1; the larger, the heavier the tail.
+        t2: From 1 to 10; the larger, the heavier the tail.
     """
 
     t1: float = 0.8
@@ -42,10 +43,10 @@ class BiTempered(Cost):
                 raise InputError(f"{name} must be a number, got {value!r}.")
         if not 0 <= self.t1 < 1:
             raise InputError(f"t1 must lie in [0, 1), where the loss is bounded, got {self.t1}.")
-        if not 1 <= self.t2 < torch.inf:
+        if not 1 <= self.t2 <= _HOTTEST:
             raise InputError(
-                f"t2 must be at least 1, got {self.t2}: below, classes have no probability at all where their logit is "
-                "low, and no gradient to get it back."
+                f"t2 must lie in [1, {_HOTTEST}], got {self.t2}: above, λ is not found to all digits; below, classes "
+                "have no probability at all where their logit is low, and no gradient to get it back."
             )
 
     def __call__(self, rows: Rows) -> Tensor:
@@ -80,6 +81,11 @@ class BiTempered(Cost):
         log_total = log_p.logsumexp(-1, keepdim=True)
         slope = (self.t2 * (log_p - log_total)).exp().sum(-1, keepdim=True)  # over t, since dp = −p^t2
         return shift - (-t * log_total).expm1() / (t * slope)
+
+    @property
+    def reading(self) -> object:
+        """The temperature of the softmax."""
+        return None if self.t2 == 1 else ("tempered", self.t2)
 
     def posterior(self, logits: Tensor) -> Tensor:
         """The tempered softmax."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +23,11 @@ class Facts:
     Attributes:
         symmetric: Σ_k cost_k is the same for every prediction, which makes symmetric noise harmless.
         bounded: No label costs more than some constant.
-        role: "active" losses reward the label alone, "passive" ones also punish the other classes.
+        role: As the literature classifies it (Ma et al. 2020), by how a loss is written and not by its gradient:
+            "active" losses have a term for the label alone, "passive" ones have terms for other classes, which
+            they make less probable. MAE and RCE are passive there, as sums over all classes, though they come to a
+            multiple of 1 − p of the label; AUL, AGCE and AEL are written in p and so count as active,
+            though AUL with q = 1 is MAE.
         needs: What has to be known beside the labels.
         source: Where it was published.
     """
@@ -112,12 +117,19 @@ def register_sum(
 
 def weighted_sum(parts: tuple[str, ...], *, alpha: float = 1.0, beta: float = 1.0, **options: Any) -> Cost:
     """`alpha · first + beta · second`; an option goes to every part that has it."""
+    _check_weights(alpha=alpha, beta=beta)
     costs = []
     for part in parts:
         known = option_names(part)
         costs.append(get(part, **{key: value for key, value in options.items() if key in known}))
     first, second = costs
     return alpha * first + beta * second
+
+
+def _check_weights(**weights: object) -> None:
+    for name, value in weights.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+            raise InputError(f"{name} is the weight of a part, a finite number ≥ 0, got {value!r}.")
 
 
 def get(name: str, *, preset: str | None = None, **options: Any) -> Cost:
@@ -177,15 +189,25 @@ def entry(name: str) -> Entry:
     try:
         return _COSTS.get(name)
     except InputError:
-        parts = tuple(part.strip() for part in name.split("+"))
+        parts = tuple(part.strip() for part in str(name).split("+"))
         if len(parts) != 2 or not all(parts):
             raise
         a, b = (entry(part) for part in parts)
+        for part in parts:
+            taken = [option for option in ("alpha", "beta") if option in option_names(part)]
+            if taken:
+                raise InputError(
+                    f"{name} cannot be made by name: alpha and beta are the weights of a sum, and {part} has "
+                    f"{' and '.join(taken)} of its own. Use 2 * pm.costs.get({parts[0]!r}) + "
+                    f"pm.costs.get({parts[1]!r}), with the options of each."
+                ) from None
+        needs = dict.fromkeys(part.facts.needs for part in (a, b) if part.facts.needs != "nothing")
         facts = Facts(
             symmetric=a.facts.symmetric and b.facts.symmetric,
             bounded=a.facts.bounded and b.facts.bounded,
             role=a.facts.role if a.facts.role == b.facts.role else "both",
             source="a sum of your own",
+            needs="; ".join(needs) or "nothing",
         )
         return Entry(functools.partial(weighted_sum, parts), f"{parts[0]} + {parts[1]}", facts, {})
 

@@ -27,7 +27,7 @@ class CORES(Cost):
     on rows and not on prices: it is another matter.
 
     Args:
-        beta: β at the end of training; from 1 on the loss has no lower bound.
+        beta: β from the end of the ramp on; from 1 on the loss has no lower bound.
         prior: π, how the noisy labels are distributed; evenly by default.
         ramp: The shares of the training between which β rises from 0, linearly; published as epochs 10 to 40 of 100.
     """
@@ -42,7 +42,10 @@ class CORES(Cost):
         object.__setattr__(self, "ramp", check_ramp(self.ramp))
         if self.prior is None:
             return
-        prior = tuple(float(share) for share in self.prior)
+        try:
+            prior = tuple(float(share) for share in self.prior)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"prior must be the shares of the classes, numbers, got {self.prior!r}.") from error
         if len(prior) < 2 or not all(share >= 0 for share in prior) or not math.isclose(sum(prior), 1, abs_tol=1e-6):
             raise InputError(f"prior must be the shares of the classes and sum to 1, got {self.prior!r}.")
         object.__setattr__(self, "prior", prior)

@@ -23,6 +23,8 @@ from postmax.errors import InputError
 
 def focal(log_p: Tensor, log_rest: Tensor, gamma: float) -> Tensor:
     """−(1 − p)^γ log p from log p and log(1 − p); a power of 1 − e^log p would have a derivative of 0·∞ at p = 1."""
+    if gamma == 0:  # where log(1 − p) may be −∞, and 0·∞ is not 0
+        return -log_p
     return -(gamma * log_rest).exp() * log_p
 
 
@@ -54,6 +56,7 @@ class _FocalBelowHalf(Function):
         (log_p,) = ctx.saved_tensors
         p = log_p.exp()
         rest = 1 - p
+        log_p = log_p.clamp_min(torch.finfo(log_p.dtype).min)  # p·log p is 0 for a class with a logit of −∞
         if torch.is_grad_enabled():  # for a second derivative
             return grad * (ctx.gamma * (p * log_p / rest) - 1) * rest**ctx.gamma, None
         return p.mul_(log_p).div_(rest).mul_(ctx.gamma).sub_(1).mul_(rest.pow_(ctx.gamma)) * grad, None

@@ -12,6 +12,14 @@ from torch import Tensor
 from postmax.costs.base import Cost, Rows, positive
 from postmax.costs.catalogue import Facts, Preset, register
 from postmax.costs.stable import complement
+from postmax.errors import InputError
+
+
+def check_power(q: float) -> None:
+    """Refuse what is not in (0, 1]."""
+    positive(q=q)
+    if q > 1:
+        raise InputError(f"q must lie in (0, 1], from cross-entropy to the mean absolute error, got {q!r}.")
 
 
 @dataclass(frozen=True)
@@ -25,7 +33,7 @@ class GCE(Cost):
     q: float = 0.7
 
     def __post_init__(self) -> None:
-        positive(q=self.q)
+        check_power(self.q)
 
     def __call__(self, rows: Rows) -> Tensor:
         """The price of each label asked for."""

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from postmax.costs.base import Cost, Rows, positive
-from postmax.costs.catalogue import Facts, Preset, get, register
-from postmax.registry import resolve
+from postmax.costs.catalogue import Facts, Preset, register
+from postmax.costs.noise import base_cost
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class LogitClip(Cost):
     """A base cost of the logits z·min(1, τ/‖z‖).
 
     This is the formula of the paper. The authors' code compares ‖z‖ with 1/τ in place of τ, and so jumps unless τ = 1.
+    A logit of −∞ takes its class out: it stays, and does not count in the norm.
     The clipping is done in float64: its derivative removes the direction of z, in which float32 loses what is left.
 
     Args:
@@ -34,7 +35,7 @@ class LogitClip(Cost):
 
     def __post_init__(self) -> None:
         positive(bound=self.bound)
-        object.__setattr__(self, "_base", resolve(self.base, Cost, get))  # type: ignore[type-abstract]
+        object.__setattr__(self, "_base", base_cost(self.base))
 
     @property
     def mixes_rows(self) -> bool:  # type: ignore[override]
@@ -52,11 +53,17 @@ class LogitClip(Cost):
 
     def clip(self, logits: Tensor) -> Tensor:
         """The logits (…, C), no longer than the bound."""
-        z = logits.double()
+        masked = logits == -torch.inf
+        z = logits.double().masked_fill(masked, 0.0)
         square = (z * z).sum(-1, keepdim=True)
         long = square > self.bound**2
         scale = torch.where(long, self.bound * torch.where(long, square, 1.0).rsqrt(), 1.0)
-        return (z * scale).to(logits.dtype)
+        return (z * scale).masked_fill(masked, -torch.inf).to(logits.dtype)
+
+    @property
+    def reading(self) -> object:
+        """The bound, and how the base cost reads what is within."""
+        return "clipped", self.bound, self._base.reading
 
     def posterior(self, logits: Tensor) -> Tensor:
         """That of the base cost, for the clipped logits."""
@@ -65,6 +72,10 @@ class LogitClip(Cost):
     def label_posterior(self, logits: Tensor) -> Tensor:
         """That of the base cost, for the clipped logits."""
         return self._base.label_posterior(self.clip(logits))
+
+    def refuse_weights(self) -> None:
+        """Raise if the base cost does."""
+        self._base.refuse_weights()
 
     def at(self, share: float) -> Cost:
         """With the base cost at this share of the training."""

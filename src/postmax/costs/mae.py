@@ -28,5 +28,5 @@ register(
     MAE,
     "mean absolute error 1 − p",
     Facts(symmetric=True, bounded=True, role="passive", source="Ghosh, Kumar & Sastry 2017"),
-    aliases=("mean-absolute-error", "unhinged"),
+    aliases=("mean-absolute-error",),
 )

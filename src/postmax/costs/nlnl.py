@@ -11,8 +11,7 @@ from torch import Tensor
 
 from postmax.costs.base import Cost, Rows
 from postmax.costs.catalogue import Facts, register
-from postmax.costs.masks import own_class
-from postmax.costs.stable import log_rest
+from postmax.costs.stable import log_rest, sum_of_others
 
 
 @dataclass(frozen=True)
@@ -26,12 +25,7 @@ class NLNL(Cost):
 
     def __call__(self, rows: Rows) -> Tensor:
         """The price of each label asked for."""
-        others = log_rest(rows.log_p)
-        if rows.labels is not None:
-            others = others.scatter(-1, rows.labels, 0.0).sum(-1, keepdim=True)
-        else:
-            others = others.unsqueeze(-2).masked_fill(own_class(rows), 0.0).sum(-1)
-        return others / (1 - rows.num_classes)
+        return sum_of_others(log_rest(rows.log_p), rows.labels) / (1 - rows.num_classes)
 
 
 register(

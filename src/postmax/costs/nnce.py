@@ -22,6 +22,14 @@ def check_floor(floor: object) -> None:
         raise InputError(f"floor must be a probability between 0 and 1, got {floor!r}.")
 
 
+def check_floor_for(floor: float, classes: int) -> None:
+    """Refuse a floor below which all classes may lie: nothing would be left to divide by."""
+    if floor * classes >= 1:
+        raise InputError(
+            f"floor must be below 1/{classes} for {classes} classes, so that one is above it, got {floor!r}."
+        )
+
+
 @dataclass(frozen=True)
 class NNCE(Cost):
     """1 − (A + log p_y)/Σ_k (A + log p_k) with A = −log floor, where no p counts as less than the floor.
@@ -30,7 +38,7 @@ class NNCE(Cost):
     one of them is above it, and the sum is positive.
 
     Args:
-        floor: The published code has 1e-7, hence A = 16.1.
+        floor: Below 1/C for C classes. The published code has 1e-7, hence A = 16.1.
     """
 
     floor: float = 1e-7
@@ -40,6 +48,7 @@ class NNCE(Cost):
 
     def __call__(self, rows: Rows) -> Tensor:
         """The price of each label asked for."""
+        check_floor_for(self.floor, rows.num_classes)
         return remainder(rows, (rows.log_p - math.log(self.floor)).relu_())
 
 

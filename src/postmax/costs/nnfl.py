@@ -14,7 +14,7 @@ from torch import Tensor
 from postmax.costs.base import Cost, Rows
 from postmax.costs.catalogue import Facts, register
 from postmax.costs.focal import check_gamma, focal_of_all
-from postmax.costs.nnce import check_floor
+from postmax.costs.nnce import check_floor, check_floor_for
 from postmax.costs.normalised import remainder
 
 
@@ -27,7 +27,7 @@ class NNFL(Cost):
 
     Args:
         gamma: At least 0, where it is the normalised negative cross-entropy.
-        floor: The published code has 1e-7.
+        floor: Below 1/C for C classes. The published code has 1e-7.
     """
 
     gamma: float = 0.5
@@ -39,6 +39,7 @@ class NNFL(Cost):
 
     def __call__(self, rows: Rows) -> Tensor:
         """The price of each label asked for."""
+        check_floor_for(self.floor, rows.num_classes)
         highest = -math.exp(self.gamma * math.log1p(-self.floor)) * math.log(self.floor)
         above = rows.log_p > math.log(self.floor)
         return remainder(rows, torch.where(above, highest - rows.once(focal_of_all, self.gamma), 0.0))

@@ -13,28 +13,34 @@ from torch.autograd import Function
 
 from postmax.costs.base import Rows
 from postmax.costs.eager import eager
-from postmax.costs.stable import share
+from postmax.costs.stable import share, sum_of_others
 
 
 def normalised(rows: Rows, prices: Tensor) -> Tensor:
     """The price of each label asked for, divided by the sum of the prices (…, C) of all, which have the same sign."""
     found = None if rows.labels is None else eager(_Share, prices, rows.labels, 1.0)
-    return share(rows.of(prices), _others(rows, prices)) if found is None else found
+    if found is not None:
+        return found
+    prices = _finite(prices)
+    return share(rows.of(prices), sum_of_others(prices, rows.labels))
 
 
 def remainder(rows: Rows, prices: Tensor) -> Tensor:
     """1 − `normalised`: the share of all other labels, without a subtraction."""
     found = None if rows.labels is None else eager(_Share, prices, rows.labels, -1.0)
-    return share(_others(rows, prices), rows.of(prices)) if found is None else found
+    if found is not None:
+        return found
+    prices = _finite(prices)
+    return share(sum_of_others(prices, rows.labels), rows.of(prices))
 
 
-def _others(rows: Rows, prices: Tensor) -> Tensor:
-    """(…, m) the sum of the prices of all labels but the one asked for, which may be larger by far."""
-    if rows.labels is not None:
-        return prices.scatter(-1, rows.labels, 0.0).sum(-1, keepdim=True)
-    total = prices.sum(-1, keepdim=True)
-    most = prices / total > 0.5  # of one label at most; total − price would cancel there, and nowhere else
-    return torch.where(most, prices.masked_fill(most, 0.0).sum(-1, keepdim=True), total - prices)
+def _finite(prices: Tensor) -> Tensor:
+    """The prices, but 1 for infinite ones and 0 beside them: their shares tend to that, with no gradient.
+
+    A class with a logit of −∞ costs infinitely much.
+    """
+    infinite = prices.detach().isinf()
+    return torch.where(infinite.any(-1, keepdim=True), infinite.to(prices.dtype), prices)
 
 
 class _Share(Function):
@@ -43,13 +49,19 @@ class _Share(Function):
     @staticmethod
     def forward(ctx: Any, prices: Tensor, index: Tensor, sign: float) -> Tensor:
         """The share (…, 1)."""
-        part, total = prices.gather(-1, index), prices.sum(-1, keepdim=True)
+        total = prices.sum(-1, keepdim=True)
+        ctx.infinite = None if total.isfinite().all() else prices.isinf().any(-1, keepdim=True)
+        given = prices
+        if ctx.infinite is not None:
+            prices = _finite(prices)
+            total = prices.sum(-1, keepdim=True)
+        part = prices.gather(-1, index)
         rest = total - part
         most = (rest / total < 0.5).squeeze(-1)  # here the difference cancels
         if most.any():
             rest[most] = prices[most].scatter(-1, index[most], 0.0).sum(-1, keepdim=True)
             total = part + rest
-        ctx.save_for_backward(prices, index, part, rest, total)
+        ctx.save_for_backward(given, index, part, rest, total)
         ctx.sign = sign
         return (part if sign > 0 else rest) / total
 
@@ -57,7 +69,10 @@ class _Share(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         """Shares are differentiated in both parts without subtracting one from the other."""
         prices, index, part, rest, total = ctx.saved_tensors
+        if ctx.infinite is not None:
+            grad = grad.masked_fill(ctx.infinite, 0.0)
         if torch.is_grad_enabled():  # for a second derivative
+            prices = prices if ctx.infinite is None else _finite(prices)
             part = prices.gather(-1, index)
             rest = prices.scatter(-1, index, 0.0).sum(-1, keepdim=True)
             total = part + rest

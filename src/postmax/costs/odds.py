@@ -31,11 +31,11 @@ def log_odds(logits: Tensor, index: Tensor) -> Tensor:
 
 
 def log_sum(log_p: Tensor) -> Tensor:
-    """(…, 1) the logarithm of a sum of probabilities, not all of them zero.
+    """(…, 1) the logarithm of a sum of probabilities.
 
     torch differentiates its own as exp(log p − result), which has few digits left where both are far from 0.
     """
-    largest = log_p.amax(-1, keepdim=True).detach()
+    largest = log_p.amax(-1, keepdim=True).detach().clamp_min(torch.finfo(log_p.dtype).min)
     return (log_p - largest).logsumexp(-1, keepdim=True) + largest
 
 
@@ -61,16 +61,19 @@ class _LogOdds(Function):
         exponentials, ctx.exponentials = ctx.exponentials, None
         if exponentials is not None and not torch.is_grad_enabled():
             try:
-                return exponentials.mul_(-grad / ctx.total).scatter_(-1, index, grad), None
+                return exponentials.mul_(-grad / ctx.total.clamp_min(1)).scatter_(-1, index, grad), None
             except RuntimeError:  # many incoming gradients at once, batched by vmap
                 pass
         _, exponentials, total = _others(logits, index)
-        return (exponentials * (-grad / total)).scatter(-1, index, grad), None
+        return (exponentials * (-grad / total.clamp_min(1))).scatter(-1, index, grad), None
 
 
 def _others(logits: Tensor, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The largest of the other logits, e to the power of how much less each of them is, and the sum of these."""
+    """The largest of the other logits, e to the power of how much less each of them is, and the sum of these.
+
+    The sum is at least 1, or 0 if all others are −∞.
+    """
     others = logits.scatter(-1, index, -torch.inf)
-    largest = others.amax(-1, keepdim=True).detach()
+    largest = others.amax(-1, keepdim=True).detach().clamp_min(torch.finfo(others.dtype).min)
     exponentials = others.sub_(largest).exp_()
     return largest, exponentials, exponentials.sum(-1, keepdim=True)

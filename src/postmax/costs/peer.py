@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
 from postmax.costs.base import Cost, Rows, positive
@@ -24,7 +25,7 @@ class Peer(Cost):
     expectation of the published term, without randomness, further batches or passes. The loss has no lower bound.
 
     Args:
-        alpha: α at the end of training.
+        alpha: α from the end of the ramp on.
         ramp: The shares of the training between which α rises from 0, linearly. The published schedules differ with
             the noise; all begin with cross-entropy alone.
     """
@@ -41,7 +42,10 @@ class Peer(Cost):
     def __call__(self, rows: Rows) -> Tensor:
         """The price of each label asked for."""
         assert rows.others is not None  # noqa: S101  (it mixes rows)
-        return self.alpha * (rows.others * rows.log_p).sum(-1, keepdim=True) - rows.s
+        # A class with a logit of −∞ costs nothing if no other row has that label; 0·∞ would be NaN.
+        absent = (rows.others == 0) & (rows.log_p == -torch.inf)
+        log_p = rows.log_p.masked_fill(absent, 0.0)
+        return self.alpha * (rows.others * log_p).sum(-1, keepdim=True) - rows.s
 
     def at(self, share: float) -> Cost:
         """With α where the ramp has got to."""

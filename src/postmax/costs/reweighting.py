@@ -14,7 +14,7 @@ from torch import Tensor
 
 from postmax.costs.base import Cost, Rows
 from postmax.costs.catalogue import Facts, register
-from postmax.costs.noise import known_noise
+from postmax.costs.noise import known_noise, no_weights
 from postmax.errors import InputError
 from postmax.transition import Transition
 from postmax.transition.constant import Constant
@@ -26,6 +26,8 @@ class Reweighting(Cost):
     """β·(−log p_y) with the weight β = p_y/(Pᵀp)_y, through which no gradient flows.
 
     The cost is bounded where every class can be mistaken for the label, since β is then 0 where p_y is.
+
+    Class weights are refused: they would weigh noisy labels.
 
     Args:
         transition: The label noise P, a `Transition` or its matrix; no class may be mislabelled always.
@@ -51,16 +53,29 @@ class Reweighting(Cost):
 
     def __call__(self, rows: Rows) -> Tensor:
         """The price of each label asked for."""
-        return -self._weight(rows) * rows.s
+        weight = self._weight(rows)
+        # A label with a logit of −∞ has no weight and costs nothing; 0·∞ would be NaN.
+        return -weight * rows.s.masked_fill((weight == 0) & (rows.s == -torch.inf), 0.0)
 
     def _weight(self, rows: Rows) -> Tensor:
         """(…, m) 1/β = Σ_i P[i, y]·p_i/p_y from differences of logits, in which nothing cancels."""
-        logits, columns = rows.logits.detach(), self._log_columns.like(rows.logits)
+        # Differences of −∞ would be NaN.
+        logits = rows.logits.detach().clamp_min(torch.finfo(rows.logits.dtype).min / 4)
+        columns = self._log_columns.like(rows.logits)
         if rows.labels is not None:
             index = rows.labels.unsqueeze(-1).expand(*rows.labels.shape, rows.num_classes)
             columns = columns.expand(*rows.labels.shape[:-1], -1, -1).gather(-2, index)
         differences = logits.unsqueeze(-2) - rows.of(logits).unsqueeze(-1)
         return torch.exp(-(columns + differences).logsumexp(-1))
+
+    def refuse_weights(self) -> None:
+        """They would weigh noisy labels."""
+        raise no_weights("reweighting")
+
+    @property
+    def reading(self) -> object:
+        """The noise."""
+        return "noisy", self._noise, None
 
     def label_posterior(self, logits: Tensor) -> Tensor:
         """The posterior sent through the noise."""

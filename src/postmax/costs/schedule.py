@@ -1,4 +1,7 @@
-"""Costs that change in the course of training: what they become after a share of it."""
+"""Costs that change in the course of training: what they become after a share of it.
+
+The share is that of the epochs that are over: 0 in the first one, and below 1 in the last.
+"""
 
 from __future__ import annotations
 

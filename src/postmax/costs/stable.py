@@ -7,6 +7,8 @@ from torch import Tensor
 
 from postmax.costs.odds import log_p_and_rest_of
 
+LARGEST_LOG = 78.0  # e^78 < 1e34: powers of options beyond it leave too little of the range of float32
+
 
 def expm1(x: Tensor) -> Tensor:
     """e^x − 1.
@@ -35,6 +37,21 @@ def log_p_and_rest(log_p: Tensor) -> tuple[Tensor, Tensor]:
     top_p, top_rest = log_p_and_rest_of(log_p, top)
     rest = (-log_p.scatter(-1, top, -1.0).exp()).log1p()
     return log_p.scatter(-1, top, top_p), rest.scatter(-1, top, top_rest)
+
+
+def sum_of_others(values: Tensor, labels: Tensor | None) -> Tensor:
+    """(…, m) the sum of the values (…, C) of all classes but the one asked for, which may be larger by far.
+
+    Args:
+        values: All of the same sign.
+        labels: (…, 1), or None to ask for every class.
+    """
+    if labels is not None:
+        return values.scatter(-1, labels, 0.0).sum(-1, keepdim=True)
+    total = values.sum(-1, keepdim=True)
+    # Of one class at most; total − value would cancel there, and nowhere else. An infinite value is most of the total.
+    most = (values / total > 0.5) | values.isinf()
+    return torch.where(most, values.masked_fill(most, 0.0).sum(-1, keepdim=True), total - values)
 
 
 def share(part: Tensor, rest: Tensor) -> Tensor:

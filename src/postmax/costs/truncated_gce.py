@@ -14,7 +14,8 @@ from torch import Tensor
 
 from postmax.costs.base import Cost, Rows, positive
 from postmax.costs.catalogue import Facts, Preset, register
-from postmax.costs.gce import GCE
+from postmax.costs.gce import GCE, check_power
+from postmax.costs.schedule import check_start
 from postmax.errors import InputError
 
 
@@ -27,9 +28,9 @@ class TruncatedGCE(Cost):
     with the model that was best so far on the test set; this never looks at test.
 
     Args:
-        q: Positive; the larger, the less an improbable label counts.
+        q: In (0, 1]; the larger, the less an improbable label counts.
         k: Between 0 and 1; labels less probable than this have no gradient.
-        start: The share of the training after which labels are given up, from 0 to 1.
+        start: The share of the training from which on labels are given up, from 0 to 1.
     """
 
     q: float = 0.7
@@ -37,11 +38,11 @@ class TruncatedGCE(Cost):
     start: float = 1 / 3
 
     def __post_init__(self) -> None:
-        positive(q=self.q, k=self.k)
+        check_power(self.q)
+        positive(k=self.k)
         if self.k >= 1:
             raise InputError(f"k must be a probability below 1, got {self.k!r}.")
-        if not 0 <= self.start <= 1:
-            raise InputError(f"start must be a share of the training, from 0 to 1, got {self.start!r}.")
+        check_start(self.start)
 
     def __call__(self, rows: Rows) -> Tensor:
         """The price of each label asked for."""

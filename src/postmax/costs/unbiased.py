@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 from torch import Tensor
 
 from postmax.costs.base import Cost, Rows
-from postmax.costs.catalogue import Facts, get, register
-from postmax.costs.noise import known_noise
+from postmax.costs.catalogue import Facts, register
+from postmax.costs.noise import base_cost, known_noise, no_weights
 from postmax.errors import InputError
-from postmax.registry import resolve
 from postmax.transition import Transition
 from postmax.transition.constant import Constant
 from postmax.transition.matrix import Matrix
@@ -23,6 +22,9 @@ from postmax.transition.matrix import Matrix
 @dataclass(frozen=True)
 class Unbiased(Cost):
     """Σ_j P⁻¹[y, j]·base_j, whose mean over the noisy label y is the base cost of the true one.
+
+    With cross-entropy as its base this is the loss "backward", apart from two options: that one takes class weights, of
+    the true classes, while they are refused here; and its label smoothing spreads over true classes, not over labels.
 
     Some entries of P⁻¹ are negative: with an unbounded base such as cross-entropy the cost of a row has no lower bound.
 
@@ -39,7 +41,7 @@ class Unbiased(Cost):
 
     def __post_init__(self) -> None:
         noise = known_noise("unbiased", self.transition)
-        base = resolve(self.base, Cost, get)  # type: ignore[type-abstract]
+        base = base_cost(self.base)
         if base.num_classes not in (None, noise.num_classes):
             raise InputError(f"the noise is for {noise.num_classes} classes, the base cost for {base.num_classes}.")
         object.__setattr__(self, "transition", noise)
@@ -62,6 +64,11 @@ class Unbiased(Cost):
         prices = self._base(Rows(rows.logits, None, rows.others))
         return rows.of(prices @ self._weights.like(prices))
 
+    @property
+    def reading(self) -> object:
+        """The noise, and how the base cost reads logits."""
+        return "noisy", self._noise, self._base.reading
+
     def posterior(self, logits: Tensor) -> Tensor:
         """That of the base cost: of the true class."""
         return self._base.posterior(logits)
@@ -69,6 +76,10 @@ class Unbiased(Cost):
     def label_posterior(self, logits: Tensor) -> Tensor:
         """The posterior sent through the noise."""
         return self._noise.corrupt_posterior(self.posterior(logits))
+
+    def refuse_weights(self) -> None:
+        """They would weigh noisy labels."""
+        raise no_weights("unbiased")
 
     def at(self, share: float) -> Cost:
         """The base cost at this share of the training, estimated."""

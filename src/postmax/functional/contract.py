@@ -43,6 +43,16 @@ def check_options(reduction: str, label_smoothing: float, weight: Tensor | None,
         )
 
 
+def check_num_classes(given: object, fixed: int | None = None) -> None:
+    """Refuse a number of classes that is none, or not the one an option such as a transition matrix fixes."""
+    if given is None:
+        return
+    if isinstance(given, bool) or not isinstance(given, int) or given < 2:
+        raise InputError(f"num_classes must be an integer of at least 2, got {given!r}.")
+    if fixed not in (None, given):
+        raise InputError(f"num_classes is {given}, but the transition matrix or the prior of the loss has {fixed}.")
+
+
 def classes_last(logits: Tensor) -> Tensor:
     """(C), (N, C) or (N, C, d1, …, dk) with the class dimension moved to the end."""
     return logits.movedim(1, -1) if logits.ndim > 2 else logits
@@ -80,7 +90,8 @@ def check_logits(logits: Tensor, num_classes: int | None = None) -> int:
         )
     if num_classes is not None and classes != num_classes:
         raise InputError(
-            f"logits of shape {tuple(logits.shape)} have {classes} classes; the loss was made for {num_classes}."
+            f"logits of shape {tuple(logits.shape)} have {classes} classes; the loss was made for {num_classes}, as "
+            "its num_classes, transition matrix or prior says."
         )
     return classes
 

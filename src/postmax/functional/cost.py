@@ -35,7 +35,10 @@ def cost_loss(logits: Tensor, target: Tensor, cost: str | Cost, **contract: Unpa
         contract.get("weight"),
         contract.get("ignore_index", -100),
     )
-    return reduced_loss(CostRows(resolve(cost, Cost, costs.get)), logits, target, **contract)  # type: ignore[type-abstract]
+    rows = CostRows(resolve(cost, Cost, costs.get))  # type: ignore[type-abstract]
+    if contract.get("weight") is not None:
+        rows.cost.refuse_weights()
+    return reduced_loss(rows, logits, target, **contract)
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,8 @@ class CostRows:
         """The mean price of each row's labels."""
         others = _others(q, keep) if self.cost.mixes_rows else None
         prices = self.cost(Rows(rows, None, others))
+        # A label of probability 0 counts for nothing, whatever it costs; 0·∞ would be NaN.
+        prices = prices.masked_fill(prices.isinf() & (q == 0), 0.0)
         return ((q if weight is None else q * weight) * prices).sum(-1)
 
     def background(self, rows: Tensor) -> Tensor:
@@ -72,10 +77,8 @@ class CostRows:
 
 def _others(q: Tensor, keep: Tensor | None) -> Tensor:
     """How the labels of the other rows that count are distributed, for every row; zero where there is none."""
-    rows = q.reshape(-1, q.shape[-1])
-    if keep is None:
-        return (rows.sum(0) - q) / max(len(rows) - 1, 1)
-    own = torch.where(keep.unsqueeze(-1), q, 0.0)
-    total = own.reshape(-1, q.shape[-1]).sum(0)
-    # A row that does not count gets a zero gradient anyway; it must only not divide by zero.
-    return (total - own) / (keep.sum() - 1).clamp_min(1)
+    own = q if keep is None else torch.where(keep.unsqueeze(-1), q, 0.0)
+    others = own.reshape(-1, q.shape[-1]).sum(0) - own
+    # Their mass and not their number: a label distribution of zeros is a row that is left out.
+    mass = others.sum(-1, keepdim=True)
+    return others / torch.where(mass > 0, mass, 1.0)

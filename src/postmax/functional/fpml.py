@@ -60,11 +60,12 @@ class ObjectiveRows:
     """What a row costs under an f-PML objective; see `postmax.functional.rows.RowLoss`."""
 
     objective: Objective
+    classes: int | None = None
 
     @property
     def num_classes(self) -> int | None:
-        """The number of classes, if a transition matrix fixes it."""
-        return self.objective.num_classes
+        """The number of classes, if it was given or a transition matrix fixes it."""
+        return self.objective.num_classes if self.classes is None else self.classes
 
     def of_labels(self, rows: Tensor, labels: Tensor, keep: Tensor | None, reduction: str) -> Tensor | None:  # noqa: ARG002  (rows are independent)
         """Row losses with the gradient finished in the forward pass; None where that cannot be done.

@@ -112,7 +112,11 @@ def get(
         contract = {key: options.pop(key) for key in _CONTRACT if key in options}
         return CostLoss(costs.get(name, preset=preset, **options), num_classes=num_classes, **contract)
     if preset is not None:
-        raise InputError(f"{name} has no published settings by data set; give its options.")
+        raise _nothing_published(name)
+    if num_classes is not None:
+        if "num_classes" not in inspect.signature(special.build).parameters:
+            raise InputError(f"the loss {name} cannot check num_classes.")
+        options["num_classes"] = num_classes
     return special.build(**options)
 
 
@@ -134,7 +138,7 @@ def option_names(name: str) -> tuple[str, ...]:
         own = cost_options(name)
         return (*(option for option in own if option != "transition"), *_CONTRACT)
     parameters = inspect.signature(special.build).parameters.values()
-    named = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD and p.name != "transition"]
+    named = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD and p.name not in ("transition", "num_classes")]
     return (*named, *(_CONTRACT if any(p.kind is p.VAR_KEYWORD for p in parameters) else ()))
 
 
@@ -157,7 +161,13 @@ def describe(name: str) -> costs.Facts | None:
 
 def preset(name: str, data_set: str) -> costs.Preset:
     """The settings a loss was published with for "cifar10", "cifar100" or "webvision", with their source."""
+    if _special(name) is not None:
+        raise _nothing_published(name)
     return costs.published(name, data_set)
+
+
+def _nothing_published(name: str) -> InputError:
+    return InputError(f"{name} has no published settings by data set; give its options.")
 
 
 def _special(name: str) -> Entry | None:
@@ -172,8 +182,21 @@ def _special(name: str) -> Entry | None:
         try:
             cost_entry(name)
         except InputError:
-            raise unknown_name("loss", name, names()) from None
+            if "+" not in str(name):
+                raise unknown_name("loss", name, names()) from None
+            for part in name.split("+"):
+                if _is_no_cost(part):
+                    raise InputError(f"{part.strip()} is no cost, and only costs can be added: {name}.") from None
+            raise
         return None
+
+
+def _is_no_cost(name: str) -> bool:
+    try:
+        _LOSSES.get(name)
+    except InputError:
+        return False
+    return True
 
 
 _FPML = "f-divergence posterior maximisation"
@@ -198,14 +221,24 @@ for _divergence in ("kl", "gan", "sl", "js"):
     )
 
 
-def forward_correction(*, transition: Transition | Matrix, **contract: Unpack[Contract]) -> FPMLLoss:
+def forward_correction(
+    *, transition: Transition | Matrix, num_classes: int | None = None, **contract: Unpack[Contract]
+) -> FPMLLoss:
     """−log (Pᵀp)_y: the softmax p of the true class is sent through the noise before it meets the label."""
-    return FPMLLoss("kl", "softmax", transition=transition, correction="forward", **contract)
+    return FPMLLoss("kl", "softmax", transition=transition, correction="forward", num_classes=num_classes, **contract)
 
 
-def backward_correction(*, transition: Transition | Matrix, **contract: Unpack[Contract]) -> FPMLLoss:
-    """Σ_j P⁻¹[y, j]·(−log p_j): an unbiased estimate of the cross-entropy of the true label."""
-    return FPMLLoss("kl", "softmax", transition=transition, correction="objective", floor=0.0, **contract)
+def backward_correction(
+    *, transition: Transition | Matrix, num_classes: int | None = None, **contract: Unpack[Contract]
+) -> FPMLLoss:
+    """Σ_j P⁻¹[y, j]·(−log p_j): an unbiased estimate of the cross-entropy of the true label.
+
+    The cost "unbiased" with cross-entropy as its base is the same loss, apart from two options: class weights are those
+    of the true classes here and refused there; label smoothing spreads over true classes here and over labels there.
+    """
+    return FPMLLoss(
+        "kl", "softmax", transition=transition, correction="objective", floor=0.0, num_classes=num_classes, **contract
+    )
 
 
 _PATRINI = costs.Facts(

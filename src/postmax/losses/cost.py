@@ -13,6 +13,7 @@ from postmax.costs.base import Cost
 from postmax.functional.contract import (
     autocast_enabled,
     check_logits,
+    check_num_classes,
     check_options,
     class_dim,
     classes_last,
@@ -49,6 +50,9 @@ class CostLoss(nn.Module):
         check_options(self.reduction, self.label_smoothing, weight, self.ignore_index)
         self.register_buffer("weight", weight)
         self.rows = CostRows(resolve(cost, Cost, costs.get), num_classes)  # type: ignore[type-abstract]
+        check_num_classes(num_classes, self.cost.num_classes)
+        if weight is not None:
+            self.cost.refuse_weights()
 
     @property
     def cost(self) -> Cost:

@@ -11,7 +11,7 @@ from typing import Unpack
 from torch import Tensor, nn
 
 from postmax.costs.schedule import check_start
-from postmax.functional.contract import check_logits, class_dim, working_dtype
+from postmax.functional.contract import check_logits, check_num_classes, class_dim, working_dtype
 from postmax.functional.dmi import DMIRows, check_contract
 from postmax.functional.rows import Contract, reduced_loss
 from postmax.losses.cost import CostLoss
@@ -32,6 +32,7 @@ class DMILoss(nn.Module):
 
     Args:
         start: The share of the training before which the loss is plain cross-entropy.
+        num_classes: How many classes the logits must have, if they are to be checked.
         contract: ignore_index, reduction and label_smoothing of `nn.CrossEntropyLoss`; class weights are refused.
 
     Example:
@@ -43,10 +44,12 @@ class DMILoss(nn.Module):
 
     mixes_rows = True
 
-    def __init__(self, *, start: float = 0.5, **contract: Unpack[Contract]) -> None:
+    def __init__(self, *, start: float = 0.5, num_classes: int | None = None, **contract: Unpack[Contract]) -> None:
         super().__init__()
         check_start(start)
         check_contract(contract)
+        check_num_classes(num_classes)
+        self.num_classes = num_classes
         self.start = start
         self.ignore_index = contract.get("ignore_index", -100)
         self.reduction = contract.get("reduction", "mean")
@@ -55,7 +58,7 @@ class DMILoss(nn.Module):
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The loss of `logits` (C), (N, C) or (N, C, d1, …, dk) for class indices or class probabilities."""
         return reduced_loss(
-            DMIRows(),
+            DMIRows(self.num_classes),
             logits,
             target,
             ignore_index=self.ignore_index,
@@ -68,12 +71,16 @@ class DMILoss(nn.Module):
         if share >= self.start:
             return self
         return CostLoss(
-            "ce", ignore_index=self.ignore_index, reduction=self.reduction, label_smoothing=self.label_smoothing
+            "ce",
+            num_classes=self.num_classes,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+            label_smoothing=self.label_smoothing,
         )
 
     def posterior(self, logits: Tensor) -> Tensor:
         """The softmax, in the shape of `logits`, float32 for half precision."""
-        check_logits(logits)
+        check_logits(logits, self.num_classes)
         return logits.to(working_dtype(logits)).softmax(class_dim(logits))
 
     def predict(self, logits: Tensor) -> Tensor:
@@ -84,6 +91,7 @@ class DMILoss(nn.Module):
         """What the loss is made of, for `print`."""
         settings = (
             ("start", self.start, 0.5),
+            ("num_classes", self.num_classes, None),
             ("ignore_index", self.ignore_index, -100),
             ("reduction", self.reduction, "mean"),
             ("label_smoothing", self.label_smoothing, 0.0),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from postmax.divergences import Divergence
-from postmax.functional.contract import check_options
+from postmax.functional.contract import check_logits, check_num_classes, check_options
 from postmax.functional.fpml import ObjectiveRows
 from postmax.functional.objective import Objective
 from postmax.functional.rows import reduced_loss
@@ -46,6 +46,7 @@ class FPMLLoss(nn.Module):
         ignore_index: The label of rows to leave out.
         reduction: "mean", "sum" or "none".
         label_smoothing: The share of the label spread over all classes (over all true ones, with a correction).
+        num_classes: How many classes the logits must have, if they are to be checked.
 
     Example:
         >>> import torch, postmax as pm
@@ -73,11 +74,14 @@ class FPMLLoss(nn.Module):
         ignore_index: int = -100,
         reduction: str = "mean",
         label_smoothing: float = 0.0,
+        num_classes: int | None = None,
     ) -> None:
         super().__init__()
         check_options(reduction, label_smoothing, weight, ignore_index)
         self.objective = Objective.build(divergence, link, transition, correction, passive_weight, floor)
         self.objective.check_weight(weight)
+        check_num_classes(num_classes, self.objective.num_classes)
+        self.num_classes = num_classes
         self.register_buffer("weight", weight)
         self.ignore_index = ignore_index
         self.reduction = reduction
@@ -86,7 +90,7 @@ class FPMLLoss(nn.Module):
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The loss of `logits` (C), (N, C) or (N, C, d1, …, dk) for class indices or class probabilities."""
         return reduced_loss(
-            ObjectiveRows(self.objective),
+            ObjectiveRows(self.objective, self.num_classes),
             logits,
             target,
             weight=self.weight,
@@ -106,10 +110,12 @@ class FPMLLoss(nn.Module):
             normalize: Return probabilities: c·D divided by its sum and, after the posterior correction, projected onto
                 the simplex. Without it the estimate itself, which sums to one as far as the network has learnt it.
         """
+        check_logits(logits, self.num_classes)
         return self.objective.posterior(logits, normalize=normalize)
 
     def predict(self, logits: Tensor) -> Tensor:
         """The most probable class, with the class dimension removed."""
+        check_logits(logits, self.num_classes)
         return self.objective.predict(logits)
 
     def extra_repr(self) -> str:
@@ -121,6 +127,7 @@ class FPMLLoss(nn.Module):
         for name, value, default in (
             ("passive_weight", o.passive_weight, 1.0),
             ("floor", o.floor, 0.0),
+            ("num_classes", self.num_classes, None),
             ("ignore_index", self.ignore_index, -100),
             ("reduction", self.reduction, "mean"),
             ("label_smoothing", self.label_smoothing, 0.0),

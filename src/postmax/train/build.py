@@ -99,7 +99,7 @@ def check_loss(loss: Choice, *, where: str = "the configuration") -> None:
 
 def _loss(loss: Choice, transition: Transition | None) -> nn.Module:
     """The loss; `preset` is an option like the others."""
-    _refuse(loss.options, "loss", ("reduction", "transition", "weight"))
+    _refuse(loss.options, "loss", ("reduction", "transition", "weight", "num_classes"))
     return losses.get(loss.name, transition=transition, reduction="none", **loss.options)
 
 
