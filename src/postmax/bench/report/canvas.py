@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 # Text and axes. On the page this very colour is replaced by that of the text around the picture.
 INK = "#1c1e21"
-# Every one has a contrast of 3 or more with white and with the dark page.
-PALETTE = ("#d55e00", "#0072b2", "#009e73", "#b8609a", "#8c6d1f", "#7a68c4", "#b8474f", "#3f8f9f")
+# Every one has a contrast of 3 or more with white and with the dark page. The second eight are for wide tables.
+PALETTE = (
+    *("#d55e00", "#0072b2", "#009e73", "#b8609a", "#8c6d1f", "#7a68c4", "#b8474f", "#3f8f9f"),
+    *("#4f6fcf", "#5f8a1f", "#a55bab", "#c0741a", "#4f6f7f", "#a04a1f", "#6a6a2f", "#d0508a"),
+)
 REFERENCE = "#808080"
 # Inches. A phone shows a small plot at about its natural size, so its text can be read there.
 SMALL_WIDTH = 4.6
