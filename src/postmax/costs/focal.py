@@ -15,9 +15,9 @@ from torch.autograd import Function
 
 from postmax.costs.base import Cost, Rows
 from postmax.costs.catalogue import Facts, Preset, register
-from postmax.costs.eager import eager
 from postmax.costs.odds import log_p_and_rest_of
 from postmax.costs.stable import log_p_and_rest
+from postmax.eager import eager
 from postmax.errors import InputError
 
 

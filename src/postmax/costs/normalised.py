@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.autograd import Function
 
 from postmax.costs.base import Rows
-from postmax.costs.eager import eager
 from postmax.costs.stable import share, sum_of_others
+from postmax.eager import eager
 
 
 def normalised(rows: Rows, prices: Tensor) -> Tensor:

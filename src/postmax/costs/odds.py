@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from postmax.costs.eager import eager
+from postmax.eager import eager
 
 
 def log_p_and_rest_of(logits: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:

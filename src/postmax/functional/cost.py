@@ -10,8 +10,7 @@ from torch import Tensor
 
 from postmax import costs
 from postmax.costs.base import Cost, Rows
-from postmax.functional.contract import check_options
-from postmax.functional.rows import Contract, reduced_loss, uniform
+from postmax.functional.rows import Contract, check_contract, reduced_loss, uniform
 from postmax.registry import resolve
 
 
@@ -29,12 +28,7 @@ def cost_loss(logits: Tensor, target: Tensor, cost: str | Cost, **contract: Unpa
         >>> cost_loss(logits, labels, "ce") == torch.nn.functional.cross_entropy(logits, labels)
         tensor(True)
     """
-    check_options(
-        contract.get("reduction", "mean"),
-        contract.get("label_smoothing", 0.0),
-        contract.get("weight"),
-        contract.get("ignore_index", -100),
-    )
+    check_contract(contract)
     rows = CostRows(resolve(cost, Cost, costs.get))  # type: ignore[type-abstract]
     if contract.get("weight") is not None:
         rows.cost.refuse_weights()

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from postmax.errors import InputError
-from postmax.functional.contract import check_options
-from postmax.functional.rows import Contract, reduced_loss, uniform
+from postmax.functional.rows import Contract, check_contract, reduced_loss, uniform
 
 _LOG_FLOOR = math.log(1e-3)
 
@@ -28,23 +27,18 @@ def dmi_loss(logits: Tensor, target: Tensor, **contract: Unpack[Contract]) -> Te
         >>> dmi_loss(logits, labels)
         tensor(-0.4636)
     """
-    check_contract(contract)
+    check_dmi_contract(contract)
     return reduced_loss(DMIRows(), logits, target, **contract)
 
 
-def check_contract(contract: Contract) -> None:
+def check_dmi_contract(contract: Contract) -> None:
     """Refuse what cannot be done, class weights among it."""
-    check_options(
-        contract.get("reduction", "mean"),
-        contract.get("label_smoothing", 0.0),
-        None,
-        contract.get("ignore_index", -100),
-    )
     if contract.get("weight") is not None:
         raise InputError(
             "dmi takes no class weights: weighing the rows of a class multiplies the determinant by a constant, which "
             "changes no gradient but through the 0.001 that is added to it."
         )
+    check_contract(contract)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from postmax.divergences import Divergence
+from postmax.eager import eager
 from postmax.functional.contract import check_options
 from postmax.functional.kernels import HardRows, SoftRows, SoftRowsForwardAD
 from postmax.functional.objective import Objective
@@ -73,17 +74,10 @@ class ObjectiveRows:
         It cannot if a label is replaced by a row of P⁻¹, nor under torch.compile, torch.func and forward-mode AD.
         """
         objective = self.objective
-        if objective.correction == "objective" or torch.compiler.is_compiling():
+        if objective.correction == "objective":
             return None
-        try:
-            loss: Tensor = HardRows.apply(  # type: ignore[no-untyped-call]
-                objective.log_ratio(rows), labels, objective.kernel, objective.passive_weight, reduction
-            )
-        except RuntimeError as error:  # torch offers no public way to ask beforehand
-            if "setup_context" in str(error) or "forward mode AD" in str(error):
-                return None
-            raise
-        return loss
+        s = objective.log_ratio(rows)
+        return eager(HardRows, s, labels, objective.kernel, objective.passive_weight, reduction)
 
     def of_distributions(self, rows: Tensor, q: Tensor, weight: Tensor | None, keep: Tensor | None) -> Tensor:  # noqa: ARG002  (rows are independent)
         """Row losses of label distributions, corrected if they are to be."""

@@ -11,6 +11,7 @@ from postmax.functional.contract import (
     Target,
     autocast_enabled,
     check_logits,
+    check_options,
     classes_last,
     look,
     may_look,
@@ -26,6 +27,16 @@ class Contract(TypedDict, total=False):
     ignore_index: int
     reduction: str
     label_smoothing: float
+
+
+def check_contract(contract: Contract) -> None:
+    """Refuse options that can be known to be wrong before any data is seen."""
+    check_options(
+        contract.get("reduction", "mean"),
+        contract.get("label_smoothing", 0.0),
+        contract.get("weight"),
+        contract.get("ignore_index", -100),
+    )
 
 
 class RowLoss(Protocol):

@@ -14,13 +14,13 @@ from postmax.functional.contract import (
     autocast_enabled,
     check_logits,
     check_num_classes,
-    check_options,
     class_dim,
     classes_last,
     working_dtype,
 )
 from postmax.functional.cost import CostRows
-from postmax.functional.rows import Contract, reduced_loss
+from postmax.functional.rows import Contract, check_contract, reduced_loss
+from postmax.losses.shown import changed, changed_contract
 from postmax.registry import resolve
 
 
@@ -43,11 +43,11 @@ class CostLoss(nn.Module):
 
     def __init__(self, cost: str | Cost, *, num_classes: int | None = None, **contract: Unpack[Contract]) -> None:
         super().__init__()
+        check_contract(contract)
         self.ignore_index = contract.get("ignore_index", -100)
         self.reduction = contract.get("reduction", "mean")
         self.label_smoothing = contract.get("label_smoothing", 0.0)
         weight = contract.get("weight")
-        check_options(self.reduction, self.label_smoothing, weight, self.ignore_index)
         self.register_buffer("weight", weight)
         self.rows = CostRows(resolve(cost, Cost, costs.get), num_classes)  # type: ignore[type-abstract]
         check_num_classes(num_classes, self.cost.num_classes)
@@ -108,13 +108,5 @@ class CostLoss(nn.Module):
 
     def extra_repr(self) -> str:
         """What the loss is made of, for `print`."""
-        parts = [repr(self.cost)]
-        for name, value, default in (
-            ("num_classes", self.rows.classes, None),
-            ("ignore_index", self.ignore_index, -100),
-            ("reduction", self.reduction, "mean"),
-            ("label_smoothing", self.label_smoothing, 0.0),
-        ):
-            if value != default:
-                parts.append(f"{name}={value!r}")
-        return ", ".join(parts)
+        classes = changed(num_classes=(self.rows.classes, None))
+        return ", ".join([repr(self.cost), *classes, *changed_contract(self)])

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 
 from postmax.costs.schedule import check_start
 from postmax.functional.contract import check_logits, check_num_classes, class_dim, working_dtype
-from postmax.functional.dmi import DMIRows, check_contract
+from postmax.functional.dmi import DMIRows, check_dmi_contract
 from postmax.functional.rows import Contract, reduced_loss
 from postmax.losses.cost import CostLoss
+from postmax.losses.shown import changed, changed_contract
 
 
 class DMILoss(nn.Module):
@@ -47,7 +48,7 @@ class DMILoss(nn.Module):
     def __init__(self, *, start: float = 0.5, num_classes: int | None = None, **contract: Unpack[Contract]) -> None:
         super().__init__()
         check_start(start)
-        check_contract(contract)
+        check_dmi_contract(contract)
         check_num_classes(num_classes)
         self.num_classes = num_classes
         self.start = start
@@ -89,11 +90,5 @@ class DMILoss(nn.Module):
 
     def extra_repr(self) -> str:
         """What the loss is made of, for `print`."""
-        settings = (
-            ("start", self.start, 0.5),
-            ("num_classes", self.num_classes, None),
-            ("ignore_index", self.ignore_index, -100),
-            ("reduction", self.reduction, "mean"),
-            ("label_smoothing", self.label_smoothing, 0.0),
-        )
-        return ", ".join(f"{name}={value!r}" for name, value, default in settings if value != default)
+        own = changed(start=(self.start, 0.5), num_classes=(self.num_classes, None))
+        return ", ".join([*own, *changed_contract(self)])

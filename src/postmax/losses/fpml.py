@@ -10,6 +10,7 @@ from postmax.functional.fpml import ObjectiveRows
 from postmax.functional.objective import Objective
 from postmax.functional.rows import reduced_loss
 from postmax.links import Link
+from postmax.losses.shown import changed, changed_contract
 from postmax.transition import Transition
 from postmax.transition.matrix import Matrix
 
@@ -124,14 +125,7 @@ class FPMLLoss(nn.Module):
         parts = [f"divergence={o.divergence.name!r}", f"link={o.link.name!r}"]
         if o.correction is not None:
             parts += [f"correction={o.correction!r}", f"transition={o.transition!r}"]
-        for name, value, default in (
-            ("passive_weight", o.passive_weight, 1.0),
-            ("floor", o.floor, 0.0),
-            ("num_classes", self.num_classes, None),
-            ("ignore_index", self.ignore_index, -100),
-            ("reduction", self.reduction, "mean"),
-            ("label_smoothing", self.label_smoothing, 0.0),
-        ):
-            if value != default:
-                parts.append(f"{name}={value!r}")
-        return ", ".join(parts)
+        parts += changed(
+            passive_weight=(o.passive_weight, 1.0), floor=(o.floor, 0.0), num_classes=(self.num_classes, None)
+        )
+        return ", ".join([*parts, *changed_contract(self)])
