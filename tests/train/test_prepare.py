@@ -249,8 +249,16 @@ def test_files_that_hold_no_such_matrix(tmp_path, text, message):
 def test_a_matrix_that_is_not_there():
     with pytest.raises(DataError, match=r"nowhere.csv does not exist"):
         prepare(small_config("transition=nowhere.csv", *CORRECTED), 0)
-    with pytest.raises(InputError, match="known, estimated or the file of a matrix, not 'knwon'"):
+    with pytest.raises(InputError, match="a noise such as symmetric:0.4 or the file of a matrix, not 'knwon'"):
         prepare(small_config("transition=knwon", *CORRECTED), 0)
+
+
+def test_noise_that_is_assumed():
+    config = small_config("noise=symmetric:0.2", "transition=symmetric:0.6", *CORRECTED)
+    prepared = prepare(config, 0)
+    assert prepared.transition == Transition.symmetric(prepared.train.num_classes, 0.6)
+    with pytest.raises(InputError, match="eta is a probability"):
+        prepare(small_config("transition=symmetric:2", *CORRECTED), 0)
 
 
 def test_noise_that_nobody_knows(tmp_path):

@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from postmax.errors import InputError
 from postmax.registry import unknown_name
 from postmax.train.settings import DEFAULT_NAMES, read_yaml
-from postmax.transition.spec import is_matrix_file
+from postmax.transition.spec import names_noise
 
 # Part of every run's identity: raise it when the same configuration starts to mean another computation.
 GENERATION = 1
@@ -165,7 +165,8 @@ class RunConfig(_Section):
         noise: What is done to the labels of the training rows, such as "symmetric:0.4"; "none" leaves them alone.
         noise_exact: Class counts match the matrix exactly; else every label is drawn by itself.
         transition: What a correction takes as the noise: "known" is the matrix of `noise`, "estimated" is estimated
-            from the noisy training rows, anything else the file of a matrix.
+            from the noisy training rows, anything else is assumed: a noise such as "symmetric:0.4", or the file of a
+            matrix.
         model: The network.
         method: The training strategy.
         loss: What is minimised.
@@ -206,8 +207,11 @@ class RunConfig(_Section):
     def _consistent(self) -> RunConfig:
         if len(set(self.seeds)) < len(self.seeds):
             raise ValueError("seeds: one is there twice")
-        if self.transition not in ("known", "estimated") and not is_matrix_file(self.transition):
-            raise ValueError(f"transition is known, estimated or the file of a matrix, not {self.transition!r}")
+        if self.transition not in ("known", "estimated") and not names_noise(self.transition):
+            raise ValueError(
+                "transition is known, estimated, a noise such as symmetric:0.4 or the file of a matrix, "
+                f"not {self.transition!r}"
+            )
         if self.selection == "noisy-val" and not self.data.validation_share:
             raise ValueError("selection noisy-val needs data.validation_share, for example 0.1")
         return self

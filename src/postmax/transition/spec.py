@@ -60,6 +60,16 @@ def parse_noise(text: str, num_classes: int, classes: Sequence[str | int] | None
     return transition
 
 
+def names_noise(text: str) -> bool:
+    """Whether a text is meant for `parse_noise`: a kind of noise, or the path of a matrix.
+
+    Example:
+        >>> names_noise("symmetric:0.4"), names_noise("noise.csv"), names_noise("estimated")
+        (True, True, False)
+    """
+    return is_matrix_file(text) or text.partition(":")[0] in _KINDS
+
+
 def is_matrix_file(text: str) -> bool:
     """Whether a noise in words is the path of a matrix.
 

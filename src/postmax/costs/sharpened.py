@@ -1,0 +1,83 @@
+"""f-PML that makes up its mind: the posterior of the labels first, then its mode.
+
+Maximum likelihood of any f learns how probable every label is, wrong ones included, and what it learns late are single
+wrong labels. The objective correction for symmetric noise has the remedy: it takes the share of the noise out of the
+posterior. Under *assumed* noise, more than there is, what is left is the most probable label alone.
+
+For Pearson's f and the softmax p this correction is `η·(1 − p_y) + (1 − η)·‖onehot − p‖²/2`, up to a constant: the Brier
+score without noise, and the mean absolute error where labels are nothing but noise. The number of classes drops out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from torch import Tensor
+
+from postmax import divergences
+from postmax.costs.base import Cost, Rows, positive
+from postmax.costs.catalogue import Facts, register
+from postmax.costs.schedule import check_start
+from postmax.costs.stable import complement, sum_of_others
+from postmax.divergences import Divergence
+from postmax.errors import InputError
+
+
+@dataclass(frozen=True)
+class LabelPosterior(Cost):
+    """ΣF(p) − T(p_y): f-PML with the softmax link and without correction, as a cost."""
+
+    divergence: Divergence
+
+    def __call__(self, rows: Rows) -> Tensor:
+        """The price of each label asked for."""
+        return self.divergence.penalty_sum(rows.log_p).unsqueeze(-1) - self.divergence.score(rows.s)
+
+
+@dataclass(frozen=True)
+class SharpenedPML(Cost):
+    """f-PML of a divergence up to a share of the training, then of Pearson's, corrected for noise that is assumed.
+
+    What the softmax says in the end is which label is the most probable, not how probable it is.
+
+    Args:
+        divergence: The f of the first part.
+        assumed: The share η of labels that are taken to be drawn at random, below 1.
+        start: The share of the training after which they are.
+        scale: Of the second part; with 1/2 its slopes are those of a learning rate the first part likes.
+    """
+
+    divergence: str = "sl:0.25"
+    assumed: float = 0.9
+    start: float = 0.5
+    scale: float = 0.5
+
+    def __post_init__(self) -> None:
+        positive(scale=self.scale)
+        check_start(self.start)
+        if isinstance(self.assumed, bool) or not isinstance(self.assumed, int | float) or not 0 <= self.assumed < 1:
+            raise InputError(f"assumed is a share of the labels, from 0 to below 1, got {self.assumed!r}.")
+        divergences.get(self.divergence)
+
+    def __call__(self, rows: Rows) -> Tensor:
+        """The price of each label asked for."""
+        missed = complement(rows.s)
+        brier = missed**2 + sum_of_others((2 * rows.log_p).exp(), rows.labels)
+        return self.scale * (self.assumed * missed + (1 - self.assumed) / 2 * brier)
+
+    @cached_property
+    def _first(self) -> LabelPosterior:
+        return LabelPosterior(divergences.get(self.divergence))
+
+    def at(self, share: float) -> Cost:
+        """The posterior before `start`."""
+        return self if share >= self.start else self._first
+
+
+register(
+    "sharpened-pml",
+    SharpenedPML,
+    "f-PML, then its most probable label: Pearson's f corrected for noise that is assumed",
+    Facts(symmetric=False, bounded=True, role="both", source="postmax; the objective correction of the f-PML paper"),
+)
