@@ -120,7 +120,7 @@ def test_probabilities_leave_nothing_to_ignore():
         pm.FPMLLoss("gan", ignore_index=1)(LOGITS, torch.eye(3)[:2])
 
 
-@pytest.mark.parametrize("correction", ["objective", "forward", "posterior"])
+@pytest.mark.parametrize("correction", ["objective", "forward", "posterior", "factored"])
 def test_transition_of_the_wrong_size(correction):
     with raises_with(r"\(2, 4\)", "4 classes", "made for 3"):
         pm.FPMLLoss("kl", transition=NOISE, correction=correction)(torch.zeros(2, 4), LABELS)

@@ -22,7 +22,7 @@ def fitted(loss):
     return loss.posterior(solve(expected, (2,)))
 
 
-@pytest.mark.parametrize("correction", ["objective", "posterior", "forward"])
+@pytest.mark.parametrize("correction", ["objective", "posterior", "forward", "factored"])
 @pytest.mark.parametrize("name", ["kl", "gan", "neyman"])
 def test_label_smoothing_smooths_the_true_classes(name, correction):
     loss = pm.FPMLLoss(name, transition=NOISE, correction=correction, label_smoothing=0.2)
@@ -36,7 +36,7 @@ def test_class_weights_count_true_classes_under_the_objective_correction(name):
     assert_close(fitted(loss), weight * CLEAN / (weight * CLEAN).sum(), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("correction", ["posterior", "forward"])
+@pytest.mark.parametrize("correction", ["posterior", "forward", "factored"])
 def test_class_weights_are_refused_where_they_would_count_noisy_labels(correction):
     with pytest.raises(pm.InputError, match="class weights cannot be combined"):
         pm.FPMLLoss("gan", transition=NOISE, correction=correction, weight=torch.ones(2))
@@ -44,6 +44,33 @@ def test_class_weights_are_refused_where_they_would_count_noisy_labels(correctio
         pm.functional.fpml_loss(
             torch.zeros(1, 2), torch.tensor([0]), transition=NOISE, correction=correction, weight=torch.ones(2)
         )
+
+
+THREE = pm.Transition([[0.6, 0.25, 0.15], [0.1, 0.8, 0.1], [0.2, 0.05, 0.75]])
+
+
+@pytest.mark.parametrize("name", ["kl", "gan", "sl:0.5", "pearson"])
+def test_the_factored_correction_finds_the_clean_posterior(name):
+    clean = torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64)
+    noisy = THREE.corrupt_posterior(clean)
+    loss = pm.FPMLLoss(name, transition=THREE, correction="factored", floor=0)
+
+    def expected(z):
+        return sum(noisy[label] * loss(z, torch.tensor(label)) for label in range(3))
+
+    assert_close(loss.posterior(joint_minimiser(expected, (3,))), clean, rtol=0, atol=1e-6)
+
+
+def test_the_factored_correction_is_the_others_where_one_factor_is_no_noise():
+    logits = torch.randn(6, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    labels = torch.arange(6) % 3
+    confusions, random = THREE.factors
+    for noise, other in ((random, "objective"), (confusions, "forward")):
+        losses = [
+            pm.FPMLLoss("gan", "softmax", transition=noise, correction=correction, floor=0.0)(logits, labels)
+            for correction in ("factored", other)
+        ]
+        assert_close(*losses)
 
 
 def test_errors_inside_a_divergence_are_not_swallowed():

@@ -123,7 +123,7 @@ def test_inductor(config):
         TESTERS[config].check_compiled(backend="inductor", dynamic=dynamic)
 
 
-CORRECTIONS = ("objective", "posterior", "forward")
+CORRECTIONS = ("objective", "posterior", "forward", "factored")
 
 
 def corrected(name, correction, **options):

@@ -181,3 +181,26 @@ def test_large_matrix():
     noise = pm.Transition.symmetric(1000, 0.5)
     p = torch.softmax(torch.randn(7, 1000), -1)
     assert_close(noise.correct(noise.corrupt_posterior(p)), p, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_factors_multiply_to_the_matrix(seed):
+    random_rows = torch.distributions.Dirichlet(torch.ones(4, dtype=torch.float64))
+    torch.manual_seed(seed)
+    noise = pm.Transition(0.6 * torch.eye(4, dtype=torch.float64) + 0.4 * random_rows.sample((4,)))
+    confusions, random = noise.factors
+    torch.testing.assert_close(confusions.matrix @ random.matrix, noise.matrix)
+    assert torch.equal(confusions.matrix.amin(0), torch.zeros(4, dtype=torch.float64))  # nothing is left that all share
+    assert random.uniform_rates is not None
+
+
+def test_factors_of_symmetric_noise_and_of_none():
+    confusions, random = pm.Transition.symmetric(5, 0.4).factors
+    torch.testing.assert_close(confusions.matrix, torch.eye(5, dtype=torch.float64))
+    torch.testing.assert_close(random.matrix, pm.Transition.symmetric(5, 0.4).matrix)
+    assert pm.Transition.identity(3).factors == (pm.Transition.identity(3), pm.Transition.identity(3))
+
+
+def test_factors_of_nothing_but_noise():
+    with pytest.raises(pm.InputError, match="equal rows"):
+        _ = pm.Transition(torch.full((3, 3), 1 / 3)).factors

@@ -74,7 +74,7 @@ class ObjectiveRows:
         It cannot if a label is replaced by a row of P⁻¹, nor under torch.compile, torch.func and forward-mode AD.
         """
         objective = self.objective
-        if objective.correction == "objective":
+        if objective.replaces_labels:
             return None
         s = objective.log_ratio(rows)
         return eager(HardRows, s, labels, objective.kernel, objective.passive_weight, reduction)

@@ -28,7 +28,9 @@ from postmax.transition.constant import Constant
 from postmax.transition.matrix import Matrix
 from postmax.transition.mixture import LogMixture
 
-CORRECTIONS = ("objective", "posterior", "forward")
+CORRECTIONS = ("objective", "posterior", "forward", "factored")
+_IN_THE_MODEL = ("forward", "factored")
+_IN_THE_LABELS = ("objective", "factored")
 _FLOOR_OF_UNIFORM = 0.4
 
 
@@ -40,7 +42,7 @@ class Objective:
         divergence: The f whose score and penalty the loss is made of.
         link: How logits become log D.
         transition: The label noise, if a correction uses it.
-        correction: None, "objective", "posterior" or "forward".
+        correction: None, "objective", "posterior", "forward" or "factored".
         passive_weight: The weight c of the penalty; the posterior is c·D.
         floor: The posterior below which slopes are bounded and negative label weights stop counting; 0 for neither.
         kernel: What the loss is computed with: the divergence, tempered below the floor, simplified on the simplex.
@@ -74,16 +76,16 @@ class Objective:
         f = divergences.get(divergence)
         noise = _checked_noise(transition, correction)
         if link is None:
-            link = "softmax" if correction == "forward" else links.DEFAULT
+            link = "softmax" if correction in _IN_THE_MODEL else links.DEFAULT
         resolved = links.get(link)
-        if correction == "forward" and not resolved.normalised:
+        if correction in _IN_THE_MODEL and not resolved.normalised:
             raise InputError(
-                f"the forward correction mixes probabilities, so it needs the softmax link, got {resolved.name!r}."
+                f"the {correction} correction mixes probabilities, so it needs the softmax link, got {resolved.name!r}."
             )
         if not (math.isfinite(passive_weight) and passive_weight > 0):
             raise InputError(f"passive_weight must be a positive number, got {passive_weight}.")
         if floor is None:
-            floor = _FLOOR_OF_UNIFORM / noise.num_classes if noise and correction == "objective" else 0.0
+            floor = _FLOOR_OF_UNIFORM / noise.num_classes if noise and correction in _IN_THE_LABELS else 0.0
         if not 0 <= floor < min(1.0, passive_weight):
             raise InputError(
                 "floor is the smallest posterior that is resolved; it must lie in [0, 1) and below passive_weight, "
@@ -98,10 +100,11 @@ class Objective:
         elif self.floor > 0:
             kernel = kernel.tempered(self.floor / self.passive_weight)
         object.__setattr__(self, "kernel", kernel)
-        if self.correction == "forward" and self.transition is not None:
-            object.__setattr__(self, "_mixture", LogMixture(self.transition.matrix))
-        if self.correction == "objective" and self.transition is not None:
-            inverse = self.transition.inverse
+        modelled, removed = _shares(self.transition, self.correction)
+        if modelled is not None:
+            object.__setattr__(self, "_mixture", LogMixture(modelled.matrix))
+        if removed is not None:
+            inverse = removed.inverse
             # Stabilised, no row pulls harder than an ordinary label does; a factor moves no minimum.
             scale = inverse.abs().sum(1).max() if self.floor > 0 else 1.0
             object.__setattr__(self, "_label_matrix", Constant(inverse / scale))
@@ -110,7 +113,7 @@ class Objective:
 
     def check_weight(self, weight: Tensor | None) -> None:
         """Refuse class weights where they would count noisy labels and so spoil the corrected posterior."""
-        if weight is not None and self.correction in ("posterior", "forward"):
+        if weight is not None and self.correction not in (None, "objective"):
             raise InputError(
                 f"class weights cannot be combined with the {self.correction} correction: they would weigh the noisy "
                 'labels, and the posterior of the true ones would be wrong. correction="objective" weighs true classes.'
@@ -138,8 +141,13 @@ class Objective:
             s = s - math.log(self.passive_weight)
         return s
 
+    @property
+    def replaces_labels(self) -> bool:
+        """Whether `label_weights` are other than the labels."""
+        return self._label_matrix is not None
+
     def label_weights(self, q: Tensor) -> Tensor:
-        """The label weights the loss is trained on: q, or q·P⁻¹ (up to a factor) for the objective correction."""
+        """The label weights the loss is trained on: q, or q·P⁻¹ (up to a factor) if noise is taken out of the labels."""
         return q if self._label_matrix is None else q @ self._label_matrix.like(q)
 
     def background(self, like: Tensor) -> Tensor:
@@ -175,6 +183,15 @@ class Objective:
         if normalize:
             return log_d.softmax(-1)
         return log_d.exp() * (1.0 if self.link.gives_probabilities else self.passive_weight)
+
+
+def _shares(noise: Transition | None, correction: str | None) -> tuple[Transition | None, Transition | None]:
+    """What part of the noise the model is sent through, and what part is taken out of the labels."""
+    if noise is None or correction == "posterior":
+        return None, None
+    if correction == "factored":
+        return noise.factors
+    return (noise, None) if correction == "forward" else (None, noise)
 
 
 def _checked_noise(transition: Transition | Matrix | None, correction: str | None) -> Transition | None:

@@ -30,20 +30,22 @@ class FPMLLoss(nn.Module):
     Args:
         divergence: A name of `postmax.divergences.names()`, a family member such as "sl:0.5", or a `Divergence`.
         link: A name of `postmax.links.names()` or a `Link`; by default "sigmoid", and "softmax" for the forward
-            correction, which needs it.
+            and factored corrections, which need it.
         transition: The label noise, for the corrections.
         correction: How the noise is removed, for any invertible matrix.
             "objective" trains on row ỹ of P⁻¹ in place of the one-hot label, unbiased (up to a factor unless floor=0);
             "posterior" trains as if there were no noise and applies P⁻ᵀ in `posterior` and `predict`;
-            "forward" trains PᵀD against the noisy labels, so that D is the clean posterior.
+            "forward" trains PᵀD against the noisy labels, so that D is the clean posterior;
+            "factored" does both, P = S·U: "objective" for U, the labels drawn at random whatever the class, and
+            "forward" for the confusions S that are left (`Transition.factors`).
             Symmetric noise below (K−1)/K needs none.
         passive_weight: The weight c of the penalty.
         floor: The posterior below which slopes are bounded and, for the objective correction, negative label weights
-            stop counting; see `docs/objective-correction.md`. By default 0.4/K for the objective correction, whose
-            posteriors are then reliable above the floor only, and 0, none, otherwise. It also sets the scale of the
-            loss.
+            stop counting; see `docs/objective-correction.md`. By default 0.4/K for the objective and factored
+            corrections, whose posteriors are then reliable above the floor only, and 0, none, otherwise. It also sets
+            the scale of the loss.
         weight: One weight for each class, as in `nn.CrossEntropyLoss`; for the objective correction one for each true
-            class. The posterior and forward corrections refuse it.
+            class. The other corrections refuse it.
         ignore_index: The label of rows to leave out.
         reduction: "mean", "sum" or "none".
         label_smoothing: The share of the label spread over all classes (over all true ones, with a correction).

@@ -162,6 +162,29 @@ class Transition:
         return e if spread <= 1e-9 else None
 
     @cached_property
+    def factors(self) -> tuple[Transition, Transition]:
+        """(S, U) with P = S·U: confusions S that spare some class each, then random labels U that strike all alike.
+
+        U keeps a label with probability 1 − Σe and else draws one from e, whatever the class; e is as large as P allows.
+
+        Example:
+            >>> confusions, random = Transition([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.1, 0.7]]).factors
+            >>> random.uniform_rates
+            tensor([0.1000, 0.1000, 0.1000], dtype=torch.float64)
+            >>> confusions.matrix[0]
+            tensor([0.8571, 0.1429, 0.0000], dtype=torch.float64)
+        """
+        e = self.matrix.amin(0)
+        kept = 1 - e.sum()
+        if kept < 1 / _SINGULAR:
+            raise InputError("the transition matrix has equal rows: after this noise no class can be told apart.")
+        random = kept * torch.eye(self.num_classes, dtype=torch.float64) + e
+        return (
+            Transition((self.matrix - e) / kept, definition=f"confusions of {self.definition}"),
+            Transition(random, definition=f"random labels of {self.definition}"),
+        )
+
+    @cached_property
     def condition_number(self) -> float:
         """The ratio of the largest to the smallest singular value: how much the inverse amplifies estimation error."""
         return float(torch.linalg.cond(self.matrix))
