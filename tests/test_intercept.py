@@ -11,7 +11,11 @@ import postmax as pm
 
 FREQUENCIES = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float64)
 NOISE = pm.Transition([[0.8, 0.1, 0.1, 0.0], [0.0, 0.7, 0.2, 0.1], [0.05, 0.05, 0.85, 0.05], [0.25, 0.0, 0.0, 0.75]])
-CORRECTIONS_AND_LINKS = [*product(["objective", "posterior"], pm.links.names()), ("forward", "softmax")]
+CORRECTIONS_AND_LINKS = [
+    *product(["objective", "posterior"], pm.links.names()),
+    ("forward", "softmax"),
+    ("factored", "softmax"),
+]
 
 
 def labels_with(frequencies, total=4000):

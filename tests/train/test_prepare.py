@@ -249,7 +249,7 @@ def test_files_that_hold_no_such_matrix(tmp_path, text, message):
 def test_a_matrix_that_is_not_there():
     with pytest.raises(DataError, match=r"nowhere.csv does not exist"):
         prepare(small_config("transition=nowhere.csv", *CORRECTED), 0)
-    with pytest.raises(InputError, match="a noise such as symmetric:0.4 or the file of a matrix, not 'knwon'"):
+    with pytest.raises(InputError, match=r"a noise such as symmetric:0\.4 or the file of a matrix, not 'knwon'"):
         prepare(small_config("transition=knwon", *CORRECTED), 0)
 
 

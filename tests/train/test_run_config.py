@@ -433,5 +433,5 @@ def test_words_and_single_values_for_sections_and_lists():
 
 
 def test_a_transition_that_is_nothing_is_refused_also_without_a_correction():
-    with pytest.raises(InputError, match="known, estimated, a noise such as symmetric:0.4 or the file"):
+    with pytest.raises(InputError, match=r"known, estimated, a noise such as symmetric:0\.4 or the file"):
         make_config(with_overrides(DIGITS, ["transition=estimate"]))

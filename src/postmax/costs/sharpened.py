@@ -4,8 +4,8 @@ Maximum likelihood of any f learns how probable every label is, wrong ones inclu
 wrong labels. The objective correction for symmetric noise has the remedy: it takes the share of the noise out of the
 posterior. Under *assumed* noise, more than there is, what is left is the most probable label alone.
 
-For Pearson's f and the softmax p this correction is `η·(1 − p_y) + (1 − η)·‖onehot − p‖²/2`, up to a constant: the Brier
-score without noise, and the mean absolute error where labels are nothing but noise. The number of classes drops out.
+For Pearson's f and the softmax p this correction is `η·(1 − p_y) + (1 − η)·‖onehot − p‖²/2`, up to a constant: the
+Brier score without noise, the mean absolute error where labels are nothing but noise. The number of classes drops out.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ class LabelPosterior(Cost):
 
 @dataclass(frozen=True)
 class SharpenedPML(Cost):
-    """f-PML of a divergence up to a share of the training, then of Pearson's, corrected for noise that is assumed.
+    """scale·(η·(1 − p) + (1 − η)·‖onehot − p‖²/2), after a first part of the training with the f-PML of a divergence.
 
-    What the softmax says in the end is which label is the most probable, not how probable it is.
+    This is the f-PML of Pearson's f, corrected for the noise η. What the softmax says in the end is which label is the
+    most probable, not how probable it is.
 
     Args:
         divergence: The f of the first part.
@@ -56,8 +57,7 @@ class SharpenedPML(Cost):
     def __post_init__(self) -> None:
         positive(scale=self.scale)
         check_start(self.start)
-        if isinstance(self.assumed, bool) or not isinstance(self.assumed, int | float) or not 0 <= self.assumed < 1:
-            raise InputError(f"assumed is a share of the labels, from 0 to below 1, got {self.assumed!r}.")
+        _check_assumed(self.assumed)
         divergences.get(self.divergence)
 
     def __call__(self, rows: Rows) -> Tensor:
@@ -73,6 +73,11 @@ class SharpenedPML(Cost):
     def at(self, share: float) -> Cost:
         """The posterior before `start`."""
         return self if share >= self.start else self._first
+
+
+def _check_assumed(share: object) -> None:
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
+        raise InputError(f"assumed is a share of the labels, from 0 to below 1, got {share!r}.")
 
 
 register(

@@ -147,7 +147,7 @@ class Objective:
         return self._label_matrix is not None
 
     def label_weights(self, q: Tensor) -> Tensor:
-        """The label weights the loss is trained on: q, or q·P⁻¹ (up to a factor) if noise is taken out of the labels."""
+        """The label weights the loss is trained on: q, or q·P⁻¹ (up to a factor) where noise leaves the labels."""
         return q if self._label_matrix is None else q @ self._label_matrix.like(q)
 
     def background(self, like: Tensor) -> Tensor:

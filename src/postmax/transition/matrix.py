@@ -165,14 +165,14 @@ class Transition:
     def factors(self) -> tuple[Transition, Transition]:
         """(S, U) with P = S·U: confusions S that spare some class each, then random labels U that strike all alike.
 
-        U keeps a label with probability 1 − Σe and else draws one from e, whatever the class; e is as large as P allows.
+        U keeps a label with probability 1 − Σe or else draws one from e, whatever the class; e is as large as can be.
 
         Example:
-            >>> confusions, random = Transition([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.1, 0.7]]).factors
+            >>> confusions, random = Transition([[0.5, 0.5, 0.0], [0.25, 0.75, 0.0], [0.25, 0.5, 0.25]]).factors
             >>> random.uniform_rates
-            tensor([0.1000, 0.1000, 0.1000], dtype=torch.float64)
+            tensor([0.2500, 0.5000, 0.0000], dtype=torch.float64)
             >>> confusions.matrix[0]
-            tensor([0.8571, 0.1429, 0.0000], dtype=torch.float64)
+            tensor([1., 0., 0.], dtype=torch.float64)
         """
         e = self.matrix.amin(0)
         kept = 1 - e.sum()
