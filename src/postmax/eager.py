@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -20,3 +21,10 @@ def eager(kernel: type[Function], *args: Any) -> Tensor | None:
             return None
         raise
     return result
+
+
+def of_ordinary_operations(formula: Callable[[Tensor], Tensor], x: Tensor, grad: Tensor) -> Tensor:
+    """The derivative of a formula times grad, itself differentiable: what a kernel gives for a second derivative."""
+    gradient: Tensor
+    (gradient,) = torch.autograd.grad(formula(x), x, grad, create_graph=True)
+    return gradient

@@ -73,11 +73,11 @@ class FDiv(Cost):
         assert rows.others is not None  # noqa: S101  (it mixes rows)
         p = rows.log_p.exp()
         if self.divergence == "neyman":  # the root of 1 − p has no derivative at p = 1, but that of log(1 − p) does
-            earned, cost = 1 - p.exp(), 2 - 2 * torch.exp(log_rest(rows.log_p) / 2)
+            earned, cost = 1 - rows.of(p).exp(), 2 - 2 * torch.exp(log_rest(rows.log_p) / 2)
         else:
             earn, pay = _TERMS[self.divergence]
-            earned, cost = earn(p), pay(p)
-        return (rows.others * cost).sum(-1, keepdim=True) - rows.of(earned)
+            earned, cost = earn(rows.of(p)), pay(p)
+        return (rows.others * cost).sum(-1, keepdim=True) - earned
 
     def at(self, share: float) -> Cost:
         """Cross-entropy before `start`."""

@@ -7,6 +7,7 @@ Ma et al., Normalized loss functions for deep learning with noisy labels, ICML 2
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,8 +17,8 @@ from torch.autograd import Function
 from postmax.costs.base import Cost, Rows
 from postmax.costs.catalogue import Facts, Preset, register
 from postmax.costs.odds import log_p_and_rest_of
-from postmax.costs.stable import log_p_and_rest
-from postmax.eager import eager
+from postmax.costs.stable import Sure, log_p_and_rest
+from postmax.eager import eager, of_ordinary_operations
 from postmax.errors import InputError
 
 
@@ -29,37 +30,47 @@ def focal(log_p: Tensor, log_rest: Tensor, gamma: float) -> Tensor:
 
 
 def focal_of_all(rows: Rows, gamma: float) -> Tensor:
-    """(…, C) the focal loss of every class.
-
-    The most probable class of a row is the only one whose p can be above ½; it is computed from all the others.
-    """
-    top = rows.log_p.argmax(-1, keepdim=True)
-    found = eager(_FocalBelowHalf, rows.log_p.scatter(-1, top, -1.0), gamma)
-    if found is None:
-        return focal(*log_p_and_rest(rows.log_p), gamma)
-    return found.scatter(-1, top, focal(*log_p_and_rest_of(rows.logits, top), gamma))
+    """(…, C) the focal loss of every class."""
+    found = eager(_FocalOfAll, rows.log_p, gamma)
+    return _plain(rows.log_p, gamma) if found is None else found
 
 
-class _FocalBelowHalf(Function):
-    """−(1 − p)^γ log p of classes whose p is not close to 1, in few passes over memory."""
+def _plain(log_p: Tensor, gamma: float) -> Tensor:
+    return focal(*log_p_and_rest(log_p), gamma)
+
+
+class _FocalOfAll(Function):
+    """−(1 − p)^γ log p of every class in few passes over memory."""
 
     @staticmethod
     def forward(ctx: Any, log_p: Tensor, gamma: float) -> Tensor:
-        """The focal losses."""
-        ctx.save_for_backward(log_p)
-        ctx.gamma = gamma
-        return log_p.exp().neg_().add_(1).pow_(gamma).mul_(log_p).neg_()
+        """The focal losses, and their slopes where these will be asked for."""
+        flat = log_p.reshape(-1, log_p.shape[-1])
+        p = flat.exp()
+        sure = Sure(flat)
+        top_p, top_rest = (-sure.log_rest.exp()).log1p(), sure.log_rest
+        sure.put(p, torch.zeros_like(top_rest))
+        rest = 1 - p
+        power = rest.pow(gamma)
+        prices = (power * flat).neg_()
+        sure.put(prices, focal(top_p, top_rest, gamma))
+        if ctx.needs_input_grad[0]:
+            ctx.save_for_backward(log_p)
+            ctx.gamma, ctx.sure = gamma, sure
+            # p·log p is 0 for a class with a logit of −∞.
+            p.mul_(flat.clamp_min(torch.finfo(flat.dtype).min)).div_(rest).mul_(gamma).sub_(1).mul_(power)
+            sure.put(p, torch.zeros_like(top_rest))
+            ctx.slopes = p
+            ctx.top_slope = (gamma * top_rest).exp() * (top_rest - top_p).exp() + gamma * focal(top_p, top_rest, gamma)
+        return prices.view(log_p.shape)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        """(1 − p)^γ·(γ·p·log p/(1 − p) − 1)."""
-        (log_p,) = ctx.saved_tensors
-        p = log_p.exp()
-        rest = 1 - p
-        log_p = log_p.clamp_min(torch.finfo(log_p.dtype).min)  # p·log p is 0 for a class with a logit of −∞
+        """(1 − p)^γ·(γ·p·log p/(1 − p) − 1); that of a class of p > ½ is passed on to all others."""
         if torch.is_grad_enabled():  # for a second derivative
-            return grad * (ctx.gamma * (p * log_p / rest) - 1) * rest**ctx.gamma, None
-        return p.mul_(log_p).div_(rest).mul_(ctx.gamma).sub_(1).mul_(rest.pow_(ctx.gamma)) * grad, None
+            return of_ordinary_operations(partial(_plain, gamma=ctx.gamma), ctx.saved_tensors[0], grad), None
+        flat = grad.reshape(ctx.slopes.shape)
+        return ctx.sure.spread(flat, ctx.top_slope, flat * ctx.slopes).view(grad.shape), None
 
 
 def check_gamma(gamma: object) -> None:

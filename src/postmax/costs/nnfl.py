@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from postmax.costs.base import Cost, Rows
@@ -41,8 +40,7 @@ class NNFL(Cost):
         """The price of each label asked for."""
         check_floor_for(self.floor, rows.num_classes)
         highest = -math.exp(self.gamma * math.log1p(-self.floor)) * math.log(self.floor)
-        above = rows.log_p > math.log(self.floor)
-        return remainder(rows, torch.where(above, highest - rows.once(focal_of_all, self.gamma), 0.0))
+        return remainder(rows, (highest - rows.once(focal_of_all, self.gamma)).relu())
 
 
 register(
