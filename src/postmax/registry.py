@@ -63,8 +63,8 @@ class Registry(Generic[T]):
         """Answer these names with `reason` instead of "unknown"."""
         self._refusals.update((self._key(name), reason) for name in names)
 
-    def __contains__(self, name: str) -> bool:
-        return self._key(name) in self._keys
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._key(name) in self._keys
 
     def get(self, name: str) -> T:
         """The value called `name`, or an error that suggests the nearest name."""

@@ -1,5 +1,7 @@
 """Corrections together with label smoothing and class weights: what the fitted posterior then means."""
 
+from itertools import product
+
 import pytest
 import torch
 from finite_problem import joint_minimiser, minimiser
@@ -8,6 +10,7 @@ from torch.testing import assert_close
 import postmax as pm
 
 NOISE = pm.Transition.binary(0.1, 0.3)
+THREE = pm.Transition([[0.6, 0.25, 0.15], [0.1, 0.8, 0.1], [0.2, 0.05, 0.75]])
 CLEAN = torch.tensor([0.7, 0.3], dtype=torch.float64)
 NOISY = NOISE.corrupt_posterior(CLEAN)
 
@@ -46,7 +49,47 @@ def test_class_weights_are_refused_where_they_would_count_noisy_labels(correctio
         )
 
 
-THREE = pm.Transition([[0.6, 0.25, 0.15], [0.1, 0.8, 0.1], [0.2, 0.05, 0.75]])
+@pytest.mark.parametrize("name", ["kl", "gan", "sl:0.5", "pearson"])
+def test_the_default_floor_of_the_factored_correction_is_within_reach_of_every_class(name):
+    # Confusions send no more than an eighth of any class to class 0; a floor of 0.4/3 would ask for all of it.
+    noise = pm.Transition([[0.503, 0.418, 0.079], [0.432, 0.568, 0.0], [0.447, 0.003, 0.55]])
+    clean = torch.tensor([0.025, 0.843, 0.132], dtype=torch.float64)
+    noisy = noise.corrupt_posterior(clean)
+    loss = pm.FPMLLoss(name, transition=noise, correction="factored")
+
+    def expected(z):
+        return sum(noisy[label] * loss(z, torch.tensor(label)) for label in range(3))
+
+    assert loss.objective.floor < 0.02
+    assert_close(loss.posterior(joint_minimiser(expected, (3,))), clean, rtol=0, atol=0.1)
+
+
+def test_label_smoothing_smooths_the_true_classes_under_both_factors():
+    clean = torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64)
+    noisy = THREE.corrupt_posterior(clean)
+    loss = pm.FPMLLoss("gan", transition=THREE, correction="factored", label_smoothing=0.2, floor=0)
+
+    def expected(z):
+        return sum(noisy[label] * loss(z, torch.tensor(label)) for label in range(3))
+
+    assert_close(loss.posterior(joint_minimiser(expected, (3,))), 0.8 * clean + 0.2 / 3, rtol=0, atol=1e-6)
+
+
+PAIR = pm.Transition.pair(3, 0.3)  # the objective correction of which may ask for the masked class, at infinite cost
+RANDOM = pm.Transition.symmetric(3, 0.4)
+
+
+@pytest.mark.parametrize(
+    ("noise", "correction"),
+    [(PAIR, "forward"), (PAIR, "factored"), *product([RANDOM, THREE], ["objective", "forward", "factored"])],
+)
+def test_masked_classes_have_no_gradient(noise, correction):
+    logits = torch.tensor([[-torch.inf, 0.0, 0.3]], requires_grad=True)
+    loss = pm.FPMLLoss("gan", "softmax", transition=noise, correction=correction)(logits, torch.tensor([1]))
+    (gradient,) = torch.autograd.grad(loss, logits)
+    assert loss.isfinite()
+    assert gradient.isfinite().all()
+    assert gradient[0, 0] == 0
 
 
 @pytest.mark.parametrize("name", ["kl", "gan", "sl:0.5", "pearson"])
@@ -67,7 +110,7 @@ def test_the_factored_correction_is_the_others_where_one_factor_is_no_noise():
     confusions, random = THREE.factors
     for noise, other in ((random, "objective"), (confusions, "forward")):
         losses = [
-            pm.FPMLLoss("gan", "softmax", transition=noise, correction=correction, floor=0.0)(logits, labels)
+            pm.FPMLLoss("gan", "softmax", transition=noise, correction=correction)(logits, labels)
             for correction in ("factored", other)
         ]
         assert_close(*losses)

@@ -195,12 +195,13 @@ def test_factors_multiply_to_the_matrix(seed):
 
 
 def test_factors_of_symmetric_noise_and_of_none():
-    confusions, random = pm.Transition.symmetric(5, 0.4).factors
-    torch.testing.assert_close(confusions.matrix, torch.eye(5, dtype=torch.float64))
-    torch.testing.assert_close(random.matrix, pm.Transition.symmetric(5, 0.4).matrix)
+    for classes, eta in ((2, 0.3), (5, 0.4), (10, 0.6), (100, 0.4)):
+        confusions, random = pm.Transition.symmetric(classes, eta).factors
+        assert torch.equal(confusions.matrix, torch.eye(classes, dtype=torch.float64))
+        torch.testing.assert_close(random.matrix, pm.Transition.symmetric(classes, eta).matrix)
     assert pm.Transition.identity(3).factors == (pm.Transition.identity(3), pm.Transition.identity(3))
 
 
 def test_factors_of_nothing_but_noise():
-    with pytest.raises(pm.InputError, match="equal rows"):
+    with pytest.raises(pm.InputError, match="all but equal"):
         _ = pm.Transition(torch.full((3, 3), 1 / 3)).factors

@@ -82,6 +82,25 @@ def test_a_large_matrix_with_scattered_zeros_is_multiplied():
     assert_close(LogMixture(matrix)(log_p), (log_p.exp() @ matrix).log())
 
 
+@pytest.mark.parametrize("gap", [5.0, 95.0, 200.0, 1e4])
+def test_a_class_that_the_most_probable_one_never_becomes_has_a_gradient(gap):
+    """K = 30: too many entries to be summed in the logarithm; the label comes from improbable classes only."""
+    torch.manual_seed(0)
+    matrix = torch.rand(30, 30, dtype=torch.float64)
+    matrix[0, 3] = matrix[1, 4] = 0.0
+    matrix = pm.Transition(matrix / matrix.sum(1, keepdim=True)).matrix
+    row = torch.randn(30)
+    row[0] += gap
+    with mp.workdps(50):
+        expected = [float(v) for v in exact_log_mixture(row.tolist(), matrix)]
+    log_p = row.log_softmax(-1).requires_grad_()
+    mixed = LogMixture(matrix)(log_p)
+    assert_close(mixed, torch.tensor(expected), rtol=1e-5, atol=1e-5)
+    (gradient,) = torch.autograd.grad(mixed[3], log_p)
+    assert gradient[0] == 0
+    assert_close(gradient.sum(), torch.tensor(1.0))  # log(Pᵀp) grows by what log p grows by
+
+
 def test_forward_correction_with_identity_is_no_correction():
     z = torch.tensor(ROWS, requires_grad=True)
     y = torch.arange(5)

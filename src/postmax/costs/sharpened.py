@@ -1,11 +1,11 @@
 """f-PML that makes up its mind: the posterior of the labels first, then its mode.
 
-Maximum likelihood of any f learns how probable every label is, wrong ones included, and what it learns late are single
-wrong labels. The objective correction for symmetric noise has the remedy: it takes the share of the noise out of the
-posterior. Under *assumed* noise, more than there is, what is left is the most probable label alone.
+f-PML of any f learns how probable every label is, wrong ones included, and what it learns late are single wrong labels.
+The objective correction for symmetric noise has the remedy: it takes the noise out of the posterior. Noise that is only
+*assumed*, a share η of the labels, leaves the most probable label alone wherever that is ahead by 1 − η or more.
 
-For Pearson's f and the softmax p this correction is `η·(1 − p_y) + (1 − η)·‖onehot − p‖²/2`, up to a constant: the
-Brier score without noise, the mean absolute error where labels are nothing but noise. The number of classes drops out.
+For Pearson's f and the softmax p the corrected loss is `η·(1 − p_y) + (1 − η)·‖onehot − p‖²/2`, up to a factor and a
+constant: the Brier score without noise, the absolute error where all is noise. The number of classes drops out.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from postmax import divergences
 from postmax.costs.base import Cost, Rows, positive
@@ -21,7 +22,9 @@ from postmax.costs.catalogue import Facts, register
 from postmax.costs.schedule import check_start
 from postmax.costs.stable import complement, sum_of_others
 from postmax.divergences import Divergence
+from postmax.eager import eager
 from postmax.errors import InputError
+from postmax.functional.kernels import HardRows, SoftRows
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,14 @@ class LabelPosterior(Cost):
 
     def __call__(self, rows: Rows) -> Tensor:
         """The price of each label asked for."""
-        return self.divergence.penalty_sum(rows.log_p).unsqueeze(-1) - self.divergence.score(rows.s)
+        if rows.labels is None:
+            return self.divergence.penalty_sum(rows.log_p).unsqueeze(-1) - self.divergence.score(rows.s)
+        labels = rows.labels.squeeze(-1)
+        found = eager(HardRows, rows.log_p, labels, self.divergence, 1.0, "none")
+        if found is None:
+            q = one_hot(labels, rows.num_classes).to(rows.log_p)
+            found = SoftRows.apply(rows.log_p, q, q.sum(-1), self.divergence, None)  # type: ignore[no-untyped-call]
+        return found.unsqueeze(-1)
 
 
 @dataclass(frozen=True)
@@ -46,7 +56,7 @@ class SharpenedPML(Cost):
         divergence: The f of the first part.
         assumed: The share η of labels that are taken to be drawn at random, below 1.
         start: The share of the training after which they are.
-        scale: Of the second part; with 1/2 its slopes are those of a learning rate the first part likes.
+        scale: Of the second part, so that one learning rate suits both.
     """
 
     divergence: str = "sl:0.25"

@@ -30,7 +30,6 @@ from postmax.transition.mixture import LogMixture
 
 CORRECTIONS = ("objective", "posterior", "forward", "factored")
 _IN_THE_MODEL = ("forward", "factored")
-_IN_THE_LABELS = ("objective", "factored")
 _FLOOR_OF_UNIFORM = 0.4
 
 
@@ -85,7 +84,7 @@ class Objective:
         if not (math.isfinite(passive_weight) and passive_weight > 0):
             raise InputError(f"passive_weight must be a positive number, got {passive_weight}.")
         if floor is None:
-            floor = _FLOOR_OF_UNIFORM / noise.num_classes if noise and correction in _IN_THE_LABELS else 0.0
+            floor = _default_floor(*_shares(noise, correction))
         if not 0 <= floor < min(1.0, passive_weight):
             raise InputError(
                 "floor is the smallest posterior that is resolved; it must lie in [0, 1) and below passive_weight, "
@@ -147,7 +146,7 @@ class Objective:
         return self._label_matrix is not None
 
     def label_weights(self, q: Tensor) -> Tensor:
-        """The label weights the loss is trained on: q, or q·P⁻¹ (up to a factor) where noise leaves the labels."""
+        """The label weights the loss is trained on: q, or q·P⁻¹ (up to a factor) for the noise that is removed."""
         return q if self._label_matrix is None else q @ self._label_matrix.like(q)
 
     def background(self, like: Tensor) -> Tensor:
@@ -186,12 +185,23 @@ class Objective:
 
 
 def _shares(noise: Transition | None, correction: str | None) -> tuple[Transition | None, Transition | None]:
-    """What part of the noise the model is sent through, and what part is taken out of the labels."""
+    """What part of the noise the model is sent through, and what part is taken out of the labels; None for no noise."""
     if noise is None or correction == "posterior":
         return None, None
-    if correction == "factored":
-        return noise.factors
-    return (noise, None) if correction == "forward" else (None, noise)
+    if correction == "forward":
+        return noise, None
+    if correction == "objective":
+        return None, noise
+    confusions, random = (None if part.noise_rate() == 0 else part for part in noise.factors)
+    return confusions, random
+
+
+def _default_floor(modelled: Transition | None, removed: Transition | None) -> float:
+    """A share of the uniform posterior, and no more than what every class can reach through what is modelled."""
+    if removed is None:
+        return 0.0
+    reach = 1.0 if modelled is None else float(modelled.matrix.amax(0).min())
+    return reach * _FLOOR_OF_UNIFORM / removed.num_classes
 
 
 def _checked_noise(transition: Transition | Matrix | None, correction: str | None) -> Transition | None:

@@ -199,7 +199,7 @@ def _transition(config: RunConfig, train: data.Dataset, given: Transition | None
         if not _labels_are_clean(config.data):
             raise InputError(
                 f"{_which(config.loss)} needs the noise, which is not known for {train.name}: "
-                "say transition=estimated, or transition=FILE with a matrix."
+                "say transition=estimated, transition=FILE with a matrix, or assume one: transition=symmetric:0.3."
             )
         return Transition.identity(train.num_classes)
     if config.transition != "estimated":

@@ -22,6 +22,7 @@ Matrix = Tensor | npt.NDArray[np.floating] | Sequence[Sequence[float]]
 
 _ROW_SUM_TOLERANCE = 1e-6
 _SINGULAR = 1e12
+_ROUNDING = 1e-9
 
 
 class Transition:
@@ -176,11 +177,13 @@ class Transition:
         """
         e = self.matrix.amin(0)
         kept = 1 - e.sum()
-        if kept < 1 / _SINGULAR:
-            raise InputError("the transition matrix has equal rows: after this noise no class can be told apart.")
+        if kept < _ROUNDING:
+            raise InputError("the transition matrix has rows that are all but equal: nothing can undo such noise.")
         random = kept * torch.eye(self.num_classes, dtype=torch.float64) + e
+        confusions = (self.matrix - e) / kept
+        confusions[confusions < _ROUNDING] = 0.0  # rates that are equal may differ in the last digit
         return (
-            Transition((self.matrix - e) / kept, definition=f"confusions of {self.definition}"),
+            Transition(confusions, definition=f"confusions of {self.definition}"),
             Transition(random, definition=f"random labels of {self.definition}"),
         )
 

@@ -9,12 +9,13 @@ from postmax.transition.constant import Constant
 
 
 class LogMixture:
-    """log(Pᵀp) from log p (classes last), exact in value and gradient for any logits.
+    """log(Pᵀp) from log p (classes last), accurate in value and gradient for any logits.
 
     A column of P without zeros cannot underflow, because the largest probability reaches it: a matrix product does.
-    A column with zeros can (think of P = I and a probability of e^−10000): its few entries are summed in the logarithm.
-    A column with zeros and more than 16 other entries would need too much memory for that; it is multiplied too, and a
-    mixture below the smallest normal number counts as that number.
+    A column with zeros can (think of P = I and a probability of e^−10000): its entries are summed in the logarithm if
+    they are few. Of more than 16, which would need too much memory for that, the most probable class is taken apart, so
+    that a column it does not reach is measured by the second; what is smaller than that by the range of the dtype
+    counts as the smallest number.
 
     Example:
         >>> mix = LogMixture(torch.tensor([[0.9, 0.1], [0.0, 1.0]]))
@@ -27,24 +28,44 @@ class LogMixture:
 
     def __init__(self, matrix: Tensor) -> None:
         reached = matrix >= self._REACHES
-        multiplied = reached.all(0) | (reached.sum(0) > self._FEW)
-        dense, sparse = multiplied.nonzero().flatten(), (~multiplied).nonzero().flatten()
-        support = int(reached[:, sparse].sum(0).max()) if len(sparse) else 0
+        count = reached.sum(0)
+        full = count == len(matrix)
+        dense, sparse, rest = (
+            chosen.nonzero().flatten() for chosen in (full, ~full & (count <= self._FEW), ~full & (count > self._FEW))
+        )
+        support = int(count[sparse].max()) if len(sparse) else 0
         weight, rows = matrix[:, sparse].topk(support, dim=0)
-        self._dense, self._rows = Constant(matrix[:, dense]), Constant(rows)
-        self._log_weight = Constant(weight.log())
-        self._order = Constant(torch.cat([dense, sparse]).argsort())
-        self._has_dense, self._has_sparse = len(dense) > 0, len(sparse) > 0
+        self._dense, self._rows, self._log_weight = Constant(matrix[:, dense]), Constant(rows), Constant(weight.log())
+        self._rest, self._log_rest = Constant(matrix[:, rest]), Constant(matrix[:, rest].log())
+        self._parts = [
+            mix
+            for columns, mix in ((dense, self._multiplied), (sparse, self._summed), (rest, self._top_apart))
+            if len(columns)
+        ]
+        self._order = Constant(torch.cat([dense, sparse, rest]).argsort())
 
     def __call__(self, log_p: Tensor) -> Tensor:
         """log(Pᵀp)."""
-        parts = []
-        if self._has_dense:
-            mixed = log_p.exp() @ self._dense.like(log_p)
-            parts.append(mixed.clamp_min(torch.finfo(log_p.dtype).tiny).log())
-        if self._has_sparse:
-            terms = log_p[..., self._rows.like(log_p)] + self._log_weight.like(log_p)
-            parts.append(terms.logsumexp(-2))
-        if len(parts) == 1:
-            return parts[0]
-        return torch.cat(parts, -1)[..., self._order.like(log_p)]
+        parts = [mix(log_p) for mix in self._parts]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, -1)[..., self._order.like(log_p)]
+
+    def _multiplied(self, log_p: Tensor) -> Tensor:
+        return _log(log_p.exp() @ self._dense.like(log_p))
+
+    def _summed(self, log_p: Tensor) -> Tensor:
+        terms = log_p[..., self._rows.like(log_p)] + self._log_weight.like(log_p)
+        nothing = terms.detach().amax(-2, keepdim=True).isneginf()  # masked classes only: no gradient, rather than NaN
+        mixed = terms.masked_fill(nothing, 0.0).logsumexp(-2)
+        return mixed.masked_fill(nothing.squeeze(-2), -torch.inf)
+
+    def _top_apart(self, log_p: Tensor) -> Tensor:
+        top = log_p.argmax(-1, keepdim=True)
+        others = log_p.scatter(-1, top, -torch.inf)
+        largest = others.detach().amax(-1, keepdim=True).clamp_min(torch.finfo(log_p.dtype).min)
+        of_others = _log((others - largest).exp() @ self._rest.like(log_p)) + largest
+        of_top = self._log_rest.like(log_p)[top.squeeze(-1)] + log_p.gather(-1, top)
+        return torch.logaddexp(of_top, of_others)
+
+
+def _log(mixed: Tensor) -> Tensor:
+    return mixed.clamp_min(torch.finfo(mixed.dtype).tiny).log()

@@ -67,7 +67,7 @@ def names_noise(text: str) -> bool:
         >>> names_noise("symmetric:0.4"), names_noise("noise.csv"), names_noise("estimated")
         (True, True, False)
     """
-    return is_matrix_file(text) or text.partition(":")[0] in _KINDS
+    return is_matrix_file(text) or (":" in text and text.partition(":")[0] in _KINDS)
 
 
 def is_matrix_file(text: str) -> bool:
