@@ -47,7 +47,7 @@ def main() -> None:
     print(
         f"\n{NOISE.noise_rate():.0%} of the labels are wrong. P(class | x) as each loss learns it (* = prediction):\n"
     )
-    corrections = ("posterior", "objective", "forward")
+    corrections = ("posterior", "objective", "forward", "factored")
     columns = ("not corrected", *corrections)
     print(f"{'divergence':>11} x  " + " ".join(f"{c:<16}" for c in (*columns, "the truth")))
     wrong = dict.fromkeys(columns, 0)
@@ -56,7 +56,13 @@ def main() -> None:
     for name in names:
         losses = [pm.FPMLLoss(name, reduction="none")]
         losses += [
-            pm.FPMLLoss(name, transition=NOISE, correction=c, floor=FLOOR if c == "objective" else 0, reduction="none")
+            pm.FPMLLoss(
+                name,
+                transition=NOISE,
+                correction=c,
+                floor=FLOOR if c in ("objective", "factored") else 0,
+                reduction="none",
+            )
             for c in corrections
         ]
         posteriors = [loss.posterior(train(loss)) for loss in losses]

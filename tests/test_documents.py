@@ -24,7 +24,7 @@ def test_python_blocks_run_one_after_the_other(document):
 def test_demo_ends_with_every_correction_right(capsys):
     runpy.run_path(str(ROOT / "examples" / "finite_problem.py"), run_name="__main__")
     shown = capsys.readouterr().out
-    for correction in ("posterior", "objective", "forward"):
+    for correction in ("posterior", "objective", "forward", "factored"):
         assert re.search(rf"^  {correction} +0 of \d+$", shown, flags=re.MULTILINE)
     assert re.search(r"^  not corrected +[1-9]\d* of \d+$", shown, flags=re.MULTILINE)
 

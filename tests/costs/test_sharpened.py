@@ -36,6 +36,18 @@ def test_it_begins_as_f_pml(divergence):
     torch.testing.assert_close(ours, theirs)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("divergence", ["sl:0.25", "gan", "js", "lecam", "pearson"])
+def test_its_first_part_has_the_digits_of_f_pml(divergence, dtype):
+    logits = (100 * LOGITS).to(dtype)
+    logits[0, 0], logits[1] = 1e4, 0
+    first = pm.losses.get("sharpened-pml", divergence=divergence, reduction="none").at(0)
+    expected = pm.FPMLLoss(divergence, "softmax", reduction="none")
+    for labels in (LABELS, torch.nn.functional.one_hot(LABELS, 6).to(dtype)):
+        ours, theirs = (value_and_gradient(loss, logits, labels) for loss in (first, expected))
+        torch.testing.assert_close(ours, theirs, rtol=2 * torch.finfo(dtype).eps, atol=1e-6)
+
+
 def test_it_ends_as_the_objective_correction_for_the_noise_assumed():
     loss = pm.losses.get("sharpened-pml", assumed=0.7, scale=1.0)
     noise = pm.Transition.symmetric(6, 0.7 * 5 / 6)  # 70 % are drawn anew, a sixth of them the label they were

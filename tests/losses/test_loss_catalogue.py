@@ -41,7 +41,7 @@ def test_cross_entropy(alias, reduction, smoothing):
     assert torch.equal(found.predict(LOGITS), LOGITS.argmax(1))
 
 
-@pytest.mark.parametrize("correction", ["forward", "objective", "posterior"])
+@pytest.mark.parametrize("correction", ["forward", "objective", "posterior", "factored"])
 def test_corrections_get_the_noise(correction):
     found = losses.get("fpml", transition=NOISE, correction=correction, divergence="sl")
     expected = pm.FPMLLoss("sl", transition=NOISE, correction=correction)

@@ -97,7 +97,7 @@ def test_the_loss_of_a_step_is_the_mean_of_each_lane(lanes):
 
 
 @pytest.mark.parametrize("divergence", ["kl", "sl", "gan", "js"])
-@pytest.mark.parametrize("correction", ["forward", "objective", "posterior"])
+@pytest.mark.parametrize("correction", ["forward", "objective", "posterior", "factored"])
 def test_steps_of_corrected_losses(divergence, correction):
     noise = pm.Transition.symmetric(4, 0.3)
     chosen = {"divergence": divergence, "correction": correction}
@@ -125,7 +125,7 @@ def test_readings():
                 torch.testing.assert_close(found["uncorrected"][lane], pm.FPMLLoss("sl").posterior(logits[lane]))
 
 
-@pytest.mark.parametrize("correction", [None, "forward", "objective", "posterior"])
+@pytest.mark.parametrize("correction", [None, "forward", "objective", "posterior", "factored"])
 def test_what_is_expected_of_noisy_labels(correction):
     """The probabilities of the true classes sent through the noise, or what they were before they were corrected."""
     noise = pm.Transition([[0.7, 0.2, 0.1, 0], [0, 0.9, 0.1, 0], [0.1, 0, 0.9, 0], [0, 0, 0.2, 0.8]])

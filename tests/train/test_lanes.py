@@ -201,7 +201,7 @@ def test_the_other_seeds_of_a_run_do_not_matter(tmp_path):
         torch.testing.assert_close(weights, second[key], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("correction", ["forward", "objective", "posterior"])
+@pytest.mark.parametrize("correction", ["forward", "objective", "posterior", "factored"])
 def test_each_seed_has_its_own_estimate(tmp_path, monkeypatch, correction):
     def estimate(train, _):
         return Transition.symmetric(2, 0.1 + float(train.labels[:9].double().mean()) / 4)

@@ -123,7 +123,7 @@ def test_bad_arguments(make, words):
         (pm.Transition([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]), "singular"),
     ],
 )
-@pytest.mark.parametrize("correction", ["objective", "posterior", "forward"])
+@pytest.mark.parametrize("correction", ["objective", "posterior", "forward", "factored"])
 def test_corrections_refuse_noise_that_cannot_be_undone(noise, correction, words):
     with pytest.raises(InputError, match=words):
         pm.FPMLLoss("gan", transition=noise, correction=correction)

@@ -71,7 +71,7 @@ class ObjectiveRows:
     def of_labels(self, rows: Tensor, labels: Tensor, keep: Tensor | None, reduction: str) -> Tensor | None:  # noqa: ARG002  (rows are independent)
         """Row losses with the gradient finished in the forward pass; None where that cannot be done.
 
-        It cannot if a label is replaced by a row of P⁻¹, nor under torch.compile, torch.func and forward-mode AD.
+        It cannot if noise is taken out of the labels, nor under torch.compile, torch.func and forward-mode AD.
         """
         objective = self.objective
         if objective.replaces_labels:

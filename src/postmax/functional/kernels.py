@@ -29,7 +29,7 @@ def _floored(s: Tensor, q: Tensor, log_floor: float | None) -> Tensor:
 class SoftRows(Function):
     """Row losses `m·Σ_i F(s_i) − Σ_i q_i T(s_i)` for label weights q (…, C) and masses m (…).
 
-    With a `log_floor`, entries of q below zero (objective correction) stop counting where s is below it.
+    With a `log_floor`, entries of q below zero (noise that was taken out) stop counting where s is below it.
     """
 
     generate_vmap_rule = True

@@ -40,10 +40,10 @@ class FPMLLoss(nn.Module):
             "forward" for the confusions S that are left (`Transition.factors`).
             Symmetric noise below (K−1)/K needs none.
         passive_weight: The weight c of the penalty.
-        floor: The posterior below which slopes are bounded and, for the objective correction, negative label weights
-            stop counting; see `docs/objective-correction.md`. By default 0.4/K for the objective and factored
-            corrections, whose posteriors are then reliable above the floor only, and 0, none, otherwise. It also sets
-            the scale of the loss.
+        floor: The posterior below which slopes are bounded and negative label weights (of the objective and factored
+            corrections) stop counting; see `docs/objective-correction.md`. By default 0.4/K for these, for factored
+            times the least that any class can reach in SᵀD, and 0, none, otherwise. Posteriors are then reliable above
+            the floor only. It also sets the scale of the loss.
         weight: One weight for each class, as in `nn.CrossEntropyLoss`; for the objective correction one for each true
             class. The other corrections refuse it.
         ignore_index: The label of rows to leave out.
