@@ -47,8 +47,8 @@ def main() -> None:
     print(
         f"\n{NOISE.noise_rate():.0%} of the labels are wrong. P(class | x) as each loss learns it (* = prediction):\n"
     )
-    corrections = ("posterior", "objective", "forward", "factored")
-    columns = ("not corrected", *corrections)
+    floors = {"posterior": 0.0, "objective": FLOOR, "forward": 0.0, "factored": FLOOR}
+    columns = ("not corrected", *floors)
     print(f"{'divergence':>11} x  " + " ".join(f"{c:<16}" for c in (*columns, "the truth")))
     wrong = dict.fromkeys(columns, 0)
     worst = 0.0
@@ -56,14 +56,8 @@ def main() -> None:
     for name in names:
         losses = [pm.FPMLLoss(name, reduction="none")]
         losses += [
-            pm.FPMLLoss(
-                name,
-                transition=NOISE,
-                correction=c,
-                floor=FLOOR if c in ("objective", "factored") else 0,
-                reduction="none",
-            )
-            for c in corrections
+            pm.FPMLLoss(name, transition=NOISE, correction=correction, floor=floor, reduction="none")
+            for correction, floor in floors.items()
         ]
         posteriors = [loss.posterior(train(loss)) for loss in losses]
         for x in range(len(CLEAN)):
