@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ROWS = 30  # of a panel; more cannot be told apart
+_LETTERS = 28  # of the name of a row
 
 
 def draw_accuracy(axes: Axes, panel: Panel, colours: dict[str, str]) -> None:
@@ -26,7 +27,7 @@ def draw_accuracy(axes: Axes, panel: Panel, colours: dict[str, str]) -> None:
                 _draw_cell(axes, cell, i + (j - (len(panel.columns) - 1) / 2) * step, colours[column])
         if i:
             axes.axhline(i - 0.5, color=INK, linewidth=0.6, alpha=0.35)
-    axes.set_yticks(range(len(rows)), [short(row, 14) for row in rows])
+    axes.set_yticks(range(len(rows)), [short(row, _LETTERS) for row in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
@@ -49,7 +50,7 @@ def _height(panel: Panel) -> float:
 
 def _room(panel: Panel) -> float:
     """Inches for the names of the rows."""
-    return 0.25 + 0.1 * max((min(14, len(row)) for row in panel.rows), default=0)
+    return 0.25 + 0.1 * max((min(_LETTERS, len(row)) for row in panel.rows), default=0)
 
 
 def accuracy_figure(panel: Panel, colours: dict[str, str]) -> Figure:
