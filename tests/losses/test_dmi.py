@@ -170,3 +170,12 @@ def test_options_that_make_no_sense(options, message):
     if "start" not in options:
         with pytest.raises(InputError, match=message):
             pm.functional.dmi_loss(LOGITS, LABELS, **options)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_matrices_that_are_singular_but_for_rounding_have_finite_gradients(dtype):
+    logits = torch.tensor([[-18.0, 255, -234], [-38, 491, -447], [-62, 843, -766]], dtype=dtype).requires_grad_()
+    loss = pm.losses.get("dmi")(logits, torch.tensor([1, 2, 0]))
+    (gradient,) = torch.autograd.grad(loss, logits)
+    assert loss.item() == pytest.approx(-math.log(1e-3))
+    assert gradient.isfinite().all()

@@ -138,3 +138,13 @@ def test_number_of_classes_fits_the_noise():
             InputError, match="num_classes is 4, but the transition matrix or the prior of the loss has 3"
         ):
             losses.get(name, transition=NOISE, num_classes=4)
+
+
+def test_every_loss_knows_what_it_is_later_in_the_training():
+    noise = pm.Transition.symmetric(2, 0.2)
+    for name in losses.names():
+        loss = losses.get(name, transition=noise)
+        assert isinstance(loss.at(0.3), torch.nn.Module)
+        for share in (3, -0.1, float("nan"), "half", True):
+            with pytest.raises(InputError, match=r"at\(share\) takes the share of the training that is over"):
+                loss.at(share)

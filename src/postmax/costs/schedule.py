@@ -10,6 +10,12 @@ import math
 from postmax.errors import InputError
 
 
+def check_share(share: object) -> None:
+    """Refuse what is not a share of the training, such as the number of an epoch."""
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise InputError(f"at(share) takes the share of the training that is over, epoch/epochs, got {share!r}.")
+
+
 def check_start(start: object) -> None:
     """Refuse a warm-up that does not end within the training."""
     if isinstance(start, bool) or not isinstance(start, int | float) or not 0 <= start <= 1:

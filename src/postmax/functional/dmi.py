@@ -17,6 +17,7 @@ from postmax.errors import InputError
 from postmax.functional.rows import Contract, check_contract, reduced_loss, uniform
 
 _LOG_FLOOR = math.log(1e-3)
+_LOG_SINGULAR = -600.0  # below it a pivot may be too small to be divided by, even in float64
 
 
 def dmi_loss(logits: Tensor, target: Tensor, **contract: Unpack[Contract]) -> Tensor:
@@ -57,7 +58,7 @@ class DMIRows:
             q = torch.where(keep.unsqueeze(-1), q, 0.0)
         classes = rows.shape[-1]
         joint = q.double().reshape(-1, classes).mT @ rows.double().softmax(-1).reshape(-1, classes)
-        singular = torch.linalg.slogdet(joint.detach()).logabsdet == -torch.inf
+        singular = torch.linalg.slogdet(joint.detach()).logabsdet < _LOG_SINGULAR
         safe = torch.where(singular, torch.eye(classes, dtype=joint.dtype, device=joint.device), joint)
         log_det = torch.linalg.slogdet(safe).logabsdet
         loss = torch.where(singular, -_LOG_FLOOR, -torch.logaddexp(log_det, torch.full_like(log_det, _LOG_FLOOR)))

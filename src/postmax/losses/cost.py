@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from postmax import costs
 from postmax.costs.base import Cost
+from postmax.costs.schedule import check_share
 from postmax.functional.contract import (
     autocast_enabled,
     check_logits,
@@ -78,6 +79,7 @@ class CostLoss(nn.Module):
 
     def at(self, share: float) -> CostLoss:
         """The loss after this share of the training, from 0 to 1; itself unless its cost changes on the way."""
+        check_share(share)
         cost = self.cost.at(share)
         if cost is self.cost:
             return self

@@ -10,7 +10,7 @@ from typing import Unpack
 
 from torch import Tensor, nn
 
-from postmax.costs.schedule import check_start
+from postmax.costs.schedule import check_share, check_start
 from postmax.functional.contract import check_logits, check_num_classes, class_dim, working_dtype
 from postmax.functional.dmi import DMIRows, check_dmi_contract
 from postmax.functional.rows import Contract, reduced_loss
@@ -69,6 +69,7 @@ class DMILoss(nn.Module):
 
     def at(self, share: float) -> nn.Module:
         """The loss after this share of the training, from 0 to 1: cross-entropy before `start`."""
+        check_share(share)
         if share >= self.start:
             return self
         return CostLoss(

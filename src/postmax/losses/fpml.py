@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from postmax.costs.schedule import check_share
 from postmax.divergences import Divergence
 from postmax.functional.contract import check_logits, check_num_classes, check_options
 from postmax.functional.fpml import ObjectiveRows
@@ -115,6 +116,11 @@ class FPMLLoss(nn.Module):
         """
         check_logits(logits, self.num_classes)
         return self.objective.posterior(logits, normalize=normalize)
+
+    def at(self, share: float) -> FPMLLoss:
+        """Itself: it is the same loss all the time, unlike some of `postmax.losses`."""
+        check_share(share)
+        return self
 
     def predict(self, logits: Tensor) -> Tensor:
         """The most probable class, with the class dimension removed."""
