@@ -253,13 +253,6 @@ def test_a_matrix_that_is_not_there():
         prepare(small_config("transition=knwon", *CORRECTED), 0)
 
 
-@pytest.mark.parametrize("loss", ["loss=ce", "loss=fpml", "loss=sharpened-pml"])
-@pytest.mark.parametrize("transition", ["estimated", "symmetric:0.3"])
-def test_noise_that_nothing_would_use(transition, loss):
-    with pytest.raises(InputError, match=rf"transition={transition} is given, but {loss} does not use it"):
-        prepare(small_config(f"transition={transition}", loss), 0)
-
-
 def test_noise_that_is_assumed():
     config = small_config("noise=symmetric:0.2", "transition=symmetric:0.6", *CORRECTED)
     prepared = prepare(config, 0)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from postmax import data
+from postmax import data, losses
 from postmax.bench.events import Event
 from postmax.bench.forecast import in_words
 from postmax.bench.jobs import Job
@@ -47,6 +47,7 @@ def train(
     postmax train digits noise=symmetric:0.4 loss.correction=forward
     postmax train digits noise=pair:0.3 loss.divergence=sl loss.correction=objective seeds=[0,1,2]
     postmax train table.csv data.labels=species data.drop=[id] loss.correction=forward transition=estimated
+    postmax train table.csv data.labels=species data.missing=median loss=sharpened-pml
     postmax train train-images-idx3-ubyte.gz data.labels=train-labels-idx1-ubyte.gz
     postmax train cifar10 noise=uniform:low model=cnn8 --dry-run
     postmax train --config postmax-results/runs/ID/config.yaml optimiser.lr=0.1
@@ -55,6 +56,7 @@ def train(
     again. DATA is a CSV or Parquet table, an .npz, IDX images, or a folder with a subfolder of images for each class.
     """  # noqa: D301  (\b keeps the lines of the examples)
     run = resolve(_configure(arguments or [], config))
+    _refuse_idle_transition(run)
     folder = RunFolder(out / "runs" / run.run_id)
     if dry_run:
         _tell_plan(run, folder, as_json)
@@ -89,6 +91,15 @@ def _configure(arguments: list[str], file: Path | None) -> RunConfig:
     if "data" not in content:
         raise InputError("which data? Give a data set or a file, such as: postmax train digits")
     return make_config(content if file is not None else with_defaults(content))
+
+
+def _refuse_idle_transition(run: RunConfig) -> None:
+    """In a table of many rows a transition may be for some of them; in a single run it is meant."""
+    if run.transition != "known" and not losses.needs_transition(run.loss.name, run.loss.options):
+        raise InputError(
+            f"transition={run.transition} is given, but loss={run.loss.name} does not use it. Say how, for example "
+            "loss.correction=forward with loss=fpml, or leave it out."
+        )
 
 
 def _source(text: str) -> dict[str, str]:

@@ -192,11 +192,6 @@ def _record(train: data.Dataset, *, known: bool) -> NoiseRecord:
 
 def _transition(config: RunConfig, train: data.Dataset, given: Transition | None) -> Transition | None:
     if not losses.needs_transition(config.loss.name, config.loss.options):
-        if config.transition != "known":
-            raise InputError(
-                f"transition={config.transition} is given, but loss={config.loss.name} does not use it. "
-                "Say how, for example loss.correction=forward with loss=fpml, or leave it out."
-            )
         return given
     if config.transition == "known":
         if given is not None:
