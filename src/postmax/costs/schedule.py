@@ -10,15 +10,20 @@ import math
 from postmax.errors import InputError
 
 
+def is_share(value: object) -> bool:
+    """Whether something is a number from 0 to 1."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
 def check_share(share: object) -> None:
     """Refuse what is not a share of the training, such as the number of an epoch."""
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+    if not is_share(share):
         raise InputError(f"at(share) takes the share of the training that is over, epoch/epochs, got {share!r}.")
 
 
 def check_start(start: object) -> None:
     """Refuse a warm-up that does not end within the training."""
-    if isinstance(start, bool) or not isinstance(start, int | float) or not 0 <= start <= 1:
+    if not is_share(start):
         raise InputError(f"start is a share of the training, from 0 to 1, got {start!r}.")
 
 

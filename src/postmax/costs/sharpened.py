@@ -19,29 +19,28 @@ from torch.nn.functional import one_hot
 from postmax import divergences
 from postmax.costs.base import Cost, Rows, positive
 from postmax.costs.catalogue import Facts, register
-from postmax.costs.schedule import check_start
+from postmax.costs.schedule import check_start, is_share
 from postmax.costs.stable import complement, sum_of_others
-from postmax.divergences import Divergence
-from postmax.eager import eager
 from postmax.errors import InputError
-from postmax.functional.kernels import HardRows, SoftRows
+from postmax.functional.fpml import ObjectiveRows
+from postmax.functional.objective import Objective
 
 
 @dataclass(frozen=True)
 class LabelPosterior(Cost):
-    """ΣF(p) − T(p_y): f-PML with the softmax link and without correction, as a cost."""
+    """f-PML as a cost: what it says of labels, it says through the same kernels as `FPMLLoss`."""
 
-    divergence: Divergence
+    objective: Objective
 
     def __call__(self, rows: Rows) -> Tensor:
         """The price of each label asked for."""
         if rows.labels is None:
-            return self.divergence.penalty_sum(rows.log_p).unsqueeze(-1) - self.divergence.score(rows.s)
-        labels = rows.labels.squeeze(-1)
-        found = eager(HardRows, rows.log_p, labels, self.divergence, 1.0, "none")
+            kernel, s = self.objective.kernel, self.objective.log_ratio(rows.logits)
+            return kernel.penalty_sum(s).unsqueeze(-1) - kernel.score(s)
+        labels, loss = rows.labels.squeeze(-1), ObjectiveRows(self.objective)
+        found = loss.of_labels(rows.logits, labels, None, "none")
         if found is None:
-            q = one_hot(labels, rows.num_classes).to(rows.log_p)
-            found = SoftRows.apply(rows.log_p, q, q.sum(-1), self.divergence, None)  # type: ignore[no-untyped-call]
+            found = loss.of_distributions(rows.logits, one_hot(labels, rows.num_classes).to(rows.logits), None, None)
         return found.unsqueeze(-1)
 
 
@@ -67,7 +66,8 @@ class SharpenedPML(Cost):
     def __post_init__(self) -> None:
         positive(scale=self.scale)
         check_start(self.start)
-        _check_assumed(self.assumed)
+        if not is_share(self.assumed) or self.assumed == 1:
+            raise InputError(f"assumed is a share of the labels, from 0 to below 1, got {self.assumed!r}.")
         divergences.get(self.divergence)
 
     def __call__(self, rows: Rows) -> Tensor:
@@ -78,16 +78,11 @@ class SharpenedPML(Cost):
 
     @cached_property
     def _first(self) -> LabelPosterior:
-        return LabelPosterior(divergences.get(self.divergence))
+        return LabelPosterior(Objective.build(self.divergence, "softmax"))
 
     def at(self, share: float) -> Cost:
         """The posterior before `start`."""
         return self if share >= self.start else self._first
-
-
-def _check_assumed(share: object) -> None:
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
-        raise InputError(f"assumed is a share of the labels, from 0 to below 1, got {share!r}.")
 
 
 register(
