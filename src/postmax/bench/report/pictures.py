@@ -132,7 +132,7 @@ def _reliability(groups: list[Group], chosen: dict[str, str], folder: Path) -> l
     for group in groups:
         if series := reliability.drawn(group):
             svg = pile.add(reliability.reliability_figure(group, chosen), "reliability", reliability.in_words(group))
-            texts = [f"{short(one.label)} {reliability.mean_error(one):.1f} %" for one in series]
+            texts = [f"{short(one.label)}, error {reliability.mean_error(one):.1f} %" for one in series]
             legend = tuple(zip(texts, (chosen[one.label] for one in series), strict=True))
             pictures.append(Picture(group.row, svg, group.panel, legend))
     pile.save(folder / "reliability", 4, {})
