@@ -1,23 +1,39 @@
-"""The errors postmax raises about what it was given."""
+"""The errors that postmax raises. All of them are a `PostmaxError`."""
 
 from __future__ import annotations
 
 
-class InputError(ValueError, RuntimeError):
-    """Something handed to postmax has the wrong shape, type or value.
+class PostmaxError(Exception):
+    """The root of all errors of postmax. The message says what is wrong, where, and what to do."""
 
-    It is a `ValueError`, as Python has it, and a `RuntimeError`, because code written around
+
+class InputError(PostmaxError, ValueError, RuntimeError):
+    """An argument, a setting or a file that the user gave cannot be used.
+
+    It is a `ValueError`, as Python programmers expect, and also a `RuntimeError`, because code written around
     `torch.nn.CrossEntropyLoss` catches that.
     """
 
 
 class LabelError(InputError, IndexError):
-    """A label names a class that does not exist (torch raises `IndexError` there)."""
+    """A label names a class that does not exist. It is also an `IndexError`, which torch raises in this case."""
+
+
+class NotFiniteError(InputError):
+    """Logits are NaN or infinite. In a training loop this means that the training has diverged."""
 
 
 class DataError(InputError):
-    """A file or folder is missing, damaged or not what it should be; the message names it and says what to do."""
+    """A file or folder is missing, damaged or has the wrong content. The message names it and says what to do."""
 
 
-class MissingDependency(InputError, ImportError):  # noqa: N818  (says what it is)
-    """Something that lives in an extra of postmax was used without that extra."""
+class MissingDependency(InputError, ImportError):  # noqa: N818  (the name says what it is)
+    """A feature was used that needs an extra of postmax, and that extra is not installed."""
+
+
+class DivergedError(PostmaxError, ArithmeticError):
+    """A training run diverged: its loss became NaN, infinite, or thousands of times what it was at the start."""
+
+
+class BusyError(PostmaxError):
+    """Another process works on the same run folder at this moment."""

@@ -16,11 +16,11 @@ import pytest
 import yaml
 from sklearn.datasets import load_digits
 
-from postmax.bench import protocol
-from postmax.bench.rules import RULES
 from postmax.cli import main
 from postmax.cli.doctor import _PACKAGES
-from postmax.train import RunFolder
+from postmax.report.rules import RULES
+from postmax.runs import RunFolder
+from postmax.tables import spec as protocol
 
 
 def run(capsys, *arguments):
@@ -250,7 +250,7 @@ def test_an_interrupt_before_training_promises_nothing(capsys, tmp_path, monkeyp
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("postmax.train.run.build", interrupted)  # where the data are read
+    monkeypatch.setattr("postmax.runs.execute.build", interrupted)  # where the data are read
     code, _, err = run(capsys, "train", "digits", *QUICK, "-o", tmp_path)
     assert code == 130
     assert err == "postmax: stopped before training began.\n"
@@ -277,7 +277,7 @@ def test_a_changed_table_does_not_replace_the_plain_one(capsys, tmp_path):
 
 
 def test_runs_on_a_gpu_go_one_by_one_unless_told_otherwise(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("postmax.bench.cores.cores", lambda: 3)
+    monkeypatch.setattr("postmax.sweep.cores.cores", lambda: 3)
     monkeypatch.setattr("postmax.cli.reproduce.measure_epoch_seconds", lambda config: 1.0)
     command = ("reproduce", "breast-cancer", "--rows", "kl", "--dry-run", "--json", "-o", tmp_path)
     for options, workers in (((), 3), (("accelerator=cuda",), 1), (("accelerator=cuda", "--workers", 2), 2)):

@@ -5,11 +5,11 @@ import json
 import pytest
 import yaml
 
-from postmax.bench.protocol import load
-from postmax.bench.tuned import TunedRow, add_to_file, read_tuned
-from postmax.bench.tuning import nothing_chosen
 from postmax.cli import main
 from postmax.cli import tune as tune_module
+from postmax.tables.spec import load
+from postmax.tables.tuned import TunedRow, add_to_file, read_tuned
+from postmax.tuning.choose import nothing_chosen
 
 
 def run(capsys, *arguments):

@@ -12,7 +12,7 @@ from postmax import losses, methods, models
 from postmax.errors import InputError
 from postmax.methods import catalogue
 from postmax.registry import Registry
-from postmax.train.lanes import LaneBatch, Lanes
+from postmax.train.side_by_side import LaneBatch, Lanes
 
 
 def setting(loss=None, lanes=2):

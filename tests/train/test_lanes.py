@@ -12,8 +12,9 @@ from torch import nn
 from postmax import models
 from postmax.data import Batches, Dataset
 from postmax.errors import InputError
-from postmax.train import execute, prepare
-from postmax.train.lanes import LaneBatches, Lanes
+from postmax.runs import execute
+from postmax.train import prepare
+from postmax.train.side_by_side import LaneBatches, Lanes
 from postmax.transition import Transition
 
 SEEDS = (3, 0, 11)

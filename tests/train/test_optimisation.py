@@ -11,7 +11,8 @@ from torch.optim import SGD, Adam, AdamW
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, MultiStepLR, OneCycleLR, SequentialLR
 
 from postmax.errors import InputError
-from postmax.train import Diverged, execute
+from postmax.runs import execute
+from postmax.train import Diverged
 from postmax.train.build import build
 from postmax.train.config import OptimiserConfig, ScheduleConfig
 from postmax.train.ema import Average

@@ -13,7 +13,8 @@ from small_runs import feature_archive, image_archive, own_config, small_config,
 
 from postmax import data, estimation
 from postmax.errors import DataError, InputError
-from postmax.train import RunFolder, execute, make_config, resolve
+from postmax.runs import RunFolder, execute
+from postmax.train import make_config, resolve
 from postmax.train.prepare import augmentation, prepare
 from postmax.train.scaling import Scaling
 from postmax.transition import Transition, parse_noise

@@ -12,9 +12,10 @@ from postmax.data import catalogue
 from postmax.data.dataset import Dataset
 from postmax.errors import InputError
 from postmax.registry import Registry
-from postmax.train import RunFolder, execute, make_config
-from postmax.train.cost import measure_epoch_seconds
+from postmax.runs import RunFolder, execute
+from postmax.train import make_config
 from postmax.train.prepare import load_also, load_rows, prepare
+from postmax.train.timing import measure_epoch_seconds
 
 CLASSES = ("ant", "bee", "wasp")
 
@@ -153,7 +154,7 @@ def test_each_once_and_not_the_run_s_own(names):
 
 def test_its_rows_count_in_the_estimate_of_time(monkeypatch):
     ticks = iter(range(10_000))
-    monkeypatch.setattr("postmax.train.cost.time.perf_counter", lambda: next(ticks))
+    monkeypatch.setattr("postmax.train.timing.time.perf_counter", lambda: next(ticks))
     with_them, without = measure_epoch_seconds(config()), measure_epoch_seconds(config(also=()))
     assert with_them - without == pytest.approx(21 / 3 / 16)
 

@@ -11,8 +11,8 @@ from scipy import stats
 
 from postmax import Transition
 from postmax.errors import InputError, LabelError
+from postmax.random_bits import random_bits, random_normal, random_uniform
 from postmax.transition.corruption import exact_counts, in_steps
-from postmax.transition.random_bits import random_bits, random_normal, random_uniform
 
 LABELS = torch.arange(5000) % 10
 

@@ -18,9 +18,9 @@ from rich.text import Text
 
 import postmax
 from postmax import FPMLLoss, data
-from postmax.bench.cores import cores
 from postmax.cli.options import JsonFlag
 from postmax.errors import InputError
+from postmax.sweep.cores import cores
 
 _PACKAGES = {
     "torch": "",

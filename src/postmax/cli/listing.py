@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from postmax import data, divergences, losses, methods, models
-from postmax.bench import protocol
 from postmax.cli.options import JsonFlag
 from postmax.registry import unknown_name
+from postmax.tables import spec as protocol
 
 
 def _tables() -> dict[str, str]:

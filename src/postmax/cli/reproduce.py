@@ -11,24 +11,24 @@ from typing import Annotated, Any
 
 import typer
 
-from postmax.bench import protocol as protocols
-from postmax.bench.cores import default_workers
-from postmax.bench.cost import plan
-from postmax.bench.jobs import Job
-from postmax.bench.protocol import Protocol
-from postmax.bench.report import write_report
-from postmax.bench.report.collect import collect, tabulate_all
-from postmax.bench.single import write_run_report
-from postmax.bench.terminal import print_table
-from postmax.bench.text import to_json, to_markdown
-from postmax.bench.tuned_text import tuned_to_markdown
-from postmax.bench.variant import Variant
 from postmax.cli.options import JsonFlag, OutFolder, Workers
 from postmax.cli.sweeping import run_all, tell_failures, tell_plan
 from postmax.errors import InputError
 from postmax.files import atomic_write
-from postmax.train import RunFolder
-from postmax.train.cost import measure_epoch_seconds
+from postmax.report import write_report
+from postmax.report.collect import collect, tabulate_all
+from postmax.report.single import write_run_report
+from postmax.report.terminal import print_table
+from postmax.report.text import to_json, to_markdown
+from postmax.report.tuned_text import tuned_to_markdown
+from postmax.runs import RunFolder
+from postmax.sweep.cores import default_workers
+from postmax.sweep.plan import plan
+from postmax.tables import spec as protocols
+from postmax.tables.jobs import TableJob
+from postmax.tables.spec import Protocol
+from postmax.tables.variant import Variant
+from postmax.train.timing import measure_epoch_seconds
 
 _Table = Annotated[
     str, typer.Argument(metavar="TABLE", help="See `postmax list tables`, or your own YAML.", show_default=False)
@@ -128,7 +128,7 @@ def report(
 
 
 def _show(
-    chosen: Protocol, scale: str, variant: Variant, todo: Sequence[Job], out: Path, as_json: bool, command: str
+    chosen: Protocol, scale: str, variant: Variant, todo: Sequence[TableJob], out: Path, as_json: bool, command: str
 ) -> None:
     """The table in the terminal, as files, and as a page."""
     store, folder = out / "runs", out / variant.folder(f"{chosen.name}-{scale}")

@@ -9,12 +9,12 @@ from typing import Any
 
 import typer
 
-from postmax.bench.cost import Plan, plan
-from postmax.bench.events import SweepReport
-from postmax.bench.forecast import in_words
-from postmax.bench.jobs import Job
-from postmax.bench.progress import show_progress
-from postmax.bench.sweep import sweep
+from postmax.cli.progress import show_progress
+from postmax.runs.job import Job
+from postmax.sweep.events import SweepReport
+from postmax.sweep.forecast import in_words
+from postmax.sweep.plan import Plan, plan
+from postmax.sweep.sweep import sweep
 
 
 def run_all(todo: Sequence[Job], store: Path, *, workers: int, retry_failed: bool) -> SweepReport:

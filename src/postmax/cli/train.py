@@ -10,21 +10,22 @@ from typing import Annotated, Any
 import typer
 
 from postmax import data, losses
-from postmax.bench.events import Event
-from postmax.bench.forecast import in_words
-from postmax.bench.jobs import Job
-from postmax.bench.progress import show_progress
-from postmax.bench.rules import RULES
-from postmax.bench.single import write_run_report
-from postmax.bench.table import Cell
-from postmax.bench.text import ours
 from postmax.cli.options import JsonFlag, OutFolder
+from postmax.cli.progress import show_progress
 from postmax.errors import DataError, InputError
 from postmax.registry import unknown_name
-from postmax.train import Progress, RunConfig, RunFolder, execute, make_config, resolve
-from postmax.train.cost import measure_epoch_seconds
+from postmax.report.rules import RULES
+from postmax.report.single import write_run_report
+from postmax.report.text import ours
+from postmax.runs import Progress, RunFolder, execute
+from postmax.runs.job import Job
+from postmax.sweep.events import Event
+from postmax.sweep.forecast import in_words
+from postmax.tables.table import Cell
+from postmax.train import RunConfig, make_config, resolve
 from postmax.train.defaults import with_defaults
 from postmax.train.settings import read_yaml, with_overrides
+from postmax.train.timing import measure_epoch_seconds
 
 
 def train(

@@ -12,15 +12,15 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from postmax.bench import protocol as protocols
-from postmax.bench.cores import default_workers
-from postmax.bench.cost import plan
-from postmax.bench.tuned import Tuned, TunedRow, add_to_file, rows_to_keep
-from postmax.bench.tuned_text import HEADING, in_short
-from postmax.bench.tuning import choose, nothing_chosen, trial_jobs, trials
 from postmax.cli.options import JsonFlag, Workers
 from postmax.cli.sweeping import run_all, tell_failures, tell_plan
-from postmax.train.cost import measure_epoch_seconds
+from postmax.report.tuned_text import HEADING, in_short
+from postmax.sweep.cores import default_workers
+from postmax.sweep.plan import plan
+from postmax.tables import spec as protocols
+from postmax.tables.tuned import Tuned, TunedRow, add_to_file, rows_to_keep
+from postmax.train.timing import measure_epoch_seconds
+from postmax.tuning.choose import choose, nothing_chosen, trial_jobs, trials
 
 
 def tune(

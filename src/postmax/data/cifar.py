@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from postmax.cifar_classes import CIFAR100_CLASSES, CIFAR100_COARSE, CIFAR100_SUPERCLASSES
 from postmax.data.catalogue import Request, register
-from postmax.data.cifar100_classes import CIFAR100_CLASSES, CIFAR100_COARSE, CIFAR100_SUPERCLASSES
 from postmax.data.dataset import Dataset, Statistics
 from postmax.data.download import RemoteFile
 from postmax.data.files import existing_file, read_at_most

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from postmax.transition.random_bits import random_bits
+from postmax.random_bits import random_bits
 
 
 def stratified_mask(labels: Tensor, share: float, *, seed: int = 0, key: str = "split") -> Tensor:

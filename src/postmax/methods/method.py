@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from torch import Tensor, nn
 
 if TYPE_CHECKING:  # the loop imports methods, so methods know it by its types only
-    from postmax.train.lanes import LaneBatch, Lanes
+    from postmax.train.side_by_side import LaneBatch, Lanes
 
 
 @dataclass(frozen=True)

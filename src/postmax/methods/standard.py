@@ -13,7 +13,7 @@ from postmax.methods.catalogue import register
 from postmax.methods.method import Method, Setting, Step
 
 if TYPE_CHECKING:
-    from postmax.train.lanes import LaneBatch
+    from postmax.train.side_by_side import LaneBatch
 
 
 class Standard(Method):

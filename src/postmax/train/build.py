@@ -17,9 +17,9 @@ from postmax.extras import need
 from postmax.methods import Method
 from postmax.train.config import Choice, RunConfig
 from postmax.train.evaluation import Evaluator
-from postmax.train.lanes import LaneBatches, Lanes
-from postmax.train.loop import Trainer, Truth, seeded
 from postmax.train.prepare import SeedData, augmentation, prepare
+from postmax.train.side_by_side import LaneBatches, Lanes
+from postmax.train.trainer import Trainer, Truth, seeded
 from postmax.transition import Transition
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from postmax.data import Augment, Dataset
 from postmax.errors import InputError
 from postmax.methods import Method
-from postmax.train.lanes import LaneBatches
 from postmax.train.metrics import Scores, score
-from postmax.train.result import EpochRecord
+from postmax.train.records import EpochRecord
+from postmax.train.side_by_side import LaneBatches
 
 _ROWS_AT_ONCE = 500
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from postmax.train.result import Reliability
+from postmax.train.records import Reliability
 
 BINS = 15
 

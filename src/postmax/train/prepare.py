@@ -17,7 +17,7 @@ from postmax.data.tables import fit_encoder
 from postmax.errors import DataError, InputError
 from postmax.train.config import Choice, DataConfig, RunConfig
 from postmax.train.estimates import estimated_transition
-from postmax.train.result import NoiseRecord
+from postmax.train.records import NoiseRecord
 from postmax.train.scaling import Scaling
 from postmax.transition import Transition, parse_noise
 from postmax.transition.noisy_labels import sha256_of_labels

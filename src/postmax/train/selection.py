@@ -11,7 +11,7 @@ from torch import Tensor
 from postmax.methods import Method
 from postmax.train.config import RunConfig
 from postmax.train.metrics import Scores
-from postmax.train.result import EpochRecord, Evaluation, Reading, Reliability
+from postmax.train.records import EpochRecord, Evaluation, Reading, Reliability
 
 RULES = {"last": "epoch", "noisy-val": "val_accuracy", "oracle": "test_accuracy"}
 

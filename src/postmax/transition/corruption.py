@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from postmax.transition.random_bits import random_bits
+from postmax.random_bits import random_bits
 
 Integers = npt.NDArray[np.int64]
 

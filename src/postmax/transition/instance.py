@@ -11,9 +11,9 @@ from torch import Tensor
 
 from postmax.errors import InputError
 from postmax.labels import class_indices
+from postmax.random_bits import random_normal, random_uniform
 from postmax.transition.corruption import draw_rowwise
 from postmax.transition.noisy_labels import NoisyLabels
-from postmax.transition.random_bits import random_normal, random_uniform
 
 _SPREAD = 0.1
 

@@ -41,7 +41,7 @@ def _cifar100_blocks() -> tuple[int, dict[int, int]]:
 
 def _cifar100_superclasses() -> tuple[int, dict[int, int]]:
     """Each class becomes the next of the five in its true superclass, the last one the first."""
-    from postmax.data.cifar100_classes import CIFAR100_COARSE  # noqa: PLC0415  (a table, read when asked for)
+    from postmax.cifar_classes import CIFAR100_COARSE  # noqa: PLC0415  (a table, read when asked for)
 
     flips: dict[int, int] = {}
     for coarse in range(20):

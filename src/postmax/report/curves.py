@@ -1,0 +1,59 @@
+"""Learning curves: how well it tests, and how much of the wrong labels it memorises on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from postmax.report.canvas import margins, new_figure, per_cent, short
+from postmax.report.traces import NAMES, Band, Trace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def draw_curves(axes: Axes, bands: dict[str, Band], colours: dict[str, str]) -> None:
+    """One measure of one group: a line for the mean, a band for the standard deviation."""
+    drawn: list[Band] = []
+    for label, band in bands.items():
+        # Two columns may read the same run in two ways: its second line is dashed, so that both can be seen.
+        dashes = (0, (3, 3)) if band in drawn else "solid"
+        drawn.append(band)
+        low = [mean - std for mean, std in zip(band.mean, band.std, strict=True)]
+        high = [min(100.0, mean + std) for mean, std in zip(band.mean, band.std, strict=True)]
+        axes.fill_between(band.epochs, low, high, color=colours[label], alpha=0.1, linewidth=0)
+        axes.plot(band.epochs, band.mean, color=colours[label], linewidth=1.6, linestyle=dashes)
+    _limits(axes, drawn)
+    per_cent(axes.yaxis)
+
+
+def _limits(axes: Axes, drawn: Iterable[Band]) -> None:
+    """The first epochs may leave the frame: they would flatten the differences that matter."""
+    late = [pair for band in drawn for pair in list(zip(band.mean, band.std, strict=True))[len(band.mean) // 5 :]]
+    if late:
+        bottom = max(0.0, min(mean - std for mean, std in late))
+        top = min(100.0, max(mean + std for mean, std in late))
+        margin = max(0.5, 0.08 * (top - bottom))
+        axes.set_ylim(max(-1.0, bottom - margin), min(101.0, top + margin))
+
+
+def curves_figure(trace: Trace, measures: Sequence[str], colours: dict[str, str]) -> Figure:
+    """The measures of one group, one above the other."""
+    figure = new_figure(2.0 * len(measures) + 0.3, trace.group.title)
+    grid = figure.subplots(len(measures), 1, sharex=True, squeeze=False)[:, 0]
+    margins(figure, left=0.62, right=0.08, bottom=0.5, top=0.28, between=0.38)
+    for axes, measure in zip(grid, measures, strict=True):
+        draw_curves(axes, trace.bands[measure], colours)
+        axes.set_title(NAMES[measure], fontsize=11, loc="left")
+    grid[-1].set_xlabel("epoch")
+    return figure
+
+
+def in_words(trace: Trace, measures: Sequence[str]) -> str:
+    """Where the lines end, for those who cannot see them."""
+    parts = []
+    for measure in measures:
+        ends = (f"{short(label)} {band.mean[-1]:.1f} %" for label, band in trace.bands[measure].items())
+        parts.append(f"{NAMES[measure]}: {', '.join(ends) or 'not measured'}")
+    return f"{short(trace.group.title, 60)}. After the last epoch, {'; '.join(parts)}."

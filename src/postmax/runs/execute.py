@@ -1,0 +1,248 @@
+"""A run from beginning to end, whatever happens in between."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from postmax.errors import InputError
+from postmax.runs import checkpoint
+from postmax.runs.checkpoint import Checkpoint, DamagedRun
+from postmax.runs.environment import environment, own_settings
+from postmax.runs.folder import RunFolder
+from postmax.runs.saved import save_weights
+from postmax.train.build import Built, build
+from postmax.train.config import RunConfig
+from postmax.train.own_files import resolve
+from postmax.train.records import EpochRecord, RunResult
+from postmax.train.selection import Keeper, summarise
+from postmax.train.trainer import Diverged
+
+_FORMAT = 1
+_LARGEST_MATRIX = 100
+_COSTS = 50  # so many times what a checkpoint costs is trained before the next
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is. Loss and accuracy are means over its seeds."""
+
+    epoch: int
+    epochs: int
+    loss: float
+    accuracy: float | None
+    seconds_left: float
+
+
+def execute(
+    config: RunConfig,
+    folder: str | Path,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    checkpoint_seconds: float = 2.0,
+    previous: bool = False,
+    restart: bool = False,
+) -> RunResult:
+    """Run a configuration in a folder, or go on where it was killed; what is done is not done again.
+
+    Args:
+        config: What to run.
+        folder: Where; by convention its name is `config.run_id`.
+        progress: Called after every epoch.
+        checkpoint_seconds: At least so much time between two checkpoints, and fifty times what writing one takes, so
+            that it never costs more than two per cent. It does not change the result.
+        previous: Go on from the checkpoint before the last.
+        restart: Forget what is there and begin again.
+
+    Raises:
+        Diverged: If the loss is no number any more; the folder remembers it.
+        Busy: If another process is working on the run.
+        DataError: If the data or the folder cannot be used; what was there before is still there.
+    """
+    run = RunFolder(folder)
+    if run.state == "done" and not restart and run.config() == config:  # then the data may be gone
+        return run.result()
+    config = resolve(config)
+    if run.state == "done" and not restart:
+        _check_identity(run, config)
+        return run.result()
+    with run.lock(), torch.random.fork_rng(), own_settings():
+        if run.state == "done" and not restart:  # while we waited
+            return run.result()
+        built = build(config)  # first of all: what cannot be built leaves no trace
+        torch.set_num_threads(built.threads)
+        _claim(run, config, restart)
+        if (failure := run.failure()) is not None:
+            raise Diverged(failure)
+        try:
+            return _Execution(run, config, built, progress, checkpoint_seconds, previous).finish()
+        except Diverged as error:
+            run.write_json("failure.json", {"error": str(error)})
+            raise
+
+
+def _check_identity(run: RunFolder, config: RunConfig) -> None:
+    if run.config().run_id != config.run_id:
+        raise InputError(f"{run.path} holds another run; give an empty folder.")
+
+
+def _claim(run: RunFolder, config: RunConfig, restart: bool) -> None:
+    """Make the folder that of this run, and clear away what killed processes left half written."""
+    if (run.path / "config.yaml").exists():
+        _check_identity(run, config)
+        run.sweep_up()
+    else:
+        run.write("config.yaml", config.to_yaml().encode())
+    if restart:
+        run.clear()
+    threads = run.threads()
+    if threads is None:
+        run.write_json("environment.json", environment())
+    else:
+        # Sums depend on how they are divided among threads: go on with as many as before.
+        torch.set_num_threads(threads)
+
+
+class _Execution:
+    """The state of a run while it runs."""
+
+    def __init__(
+        self,
+        run: RunFolder,
+        config: RunConfig,
+        built: Built,
+        progress: Callable[[Progress], None] | None,
+        checkpoint_seconds: float,
+        previous: bool,
+    ) -> None:
+        self.run, self.config, self.built, self.progress = run, config, built, progress
+        self.checkpoint_seconds = checkpoint_seconds
+        self.keeper = Keeper(config)
+        self.records: list[EpochRecord] = []
+        self.done, self.seconds = 0, 0.0
+        if previous:
+            checkpoint.go_back(run.path)
+        saved = checkpoint.load(run.path)
+        if saved is not None:
+            self._restore(saved)
+        self._write_records()
+
+    def finish(self) -> RunResult:
+        """Train to the end and write the result."""
+        started, trained_before, first = time.perf_counter(), self.seconds, self.done
+        last_save, pause = started, self.checkpoint_seconds
+        for epoch in range(first, self.config.epochs):
+            self._epoch(epoch)
+            now = time.perf_counter()
+            self.seconds = trained_before + now - started
+            self._tell((now - started) / (epoch + 1 - first) * (self.config.epochs - epoch - 1))
+            if now - last_save >= pause and epoch + 1 < self.config.epochs:
+                self.run.sync("metrics.jsonl")  # the checkpoint must not know more epochs than the record
+                self._save()
+                last_save = time.perf_counter()
+                pause = max(self.checkpoint_seconds, _COSTS * (last_save - now)) if self.checkpoint_seconds else 0.0
+        result = self._result()
+        if self.config.save_model:
+            save_weights(self.run, self.config, self.built, self.keeper.weights)
+        self.run.finish(result)
+        return result
+
+    def _epoch(self, epoch: int) -> None:
+        trainer, last = self.built.trainer, epoch + 1 == self.config.epochs
+        records = trainer.epoch(epoch)
+        if last or (epoch + 1) % self.config.evaluate_every == 0:
+            with trainer.averaged():
+                scores = trainer.judge(self.built.evaluator, epoch, records)
+                self.keeper.look(self.built.method, records, scores, last=last)
+        self.run.append("metrics.jsonl", "".join(map(_line, records)))
+        self.records += records
+        self.done = epoch + 1
+
+    def _tell(self, seconds_left: float) -> None:
+        if self.progress is None:
+            return
+        records = self.records[-len(self.config.seeds) :]
+        loss = sum(record["loss"] for record in records) / len(records)
+        found = [record["test_accuracy"] for record in records if "test_accuracy" in record]
+        accuracy = sum(found) / len(found) if found else None
+        self.progress(Progress(self.done, self.config.epochs, loss, accuracy, seconds_left))
+
+    def _write_records(self) -> None:
+        """The records of the epochs that count; lines of epochs that will be run again go."""
+        self.run.write("metrics.jsonl", "".join(map(_line, self.records)).encode())
+
+    def _save(self) -> None:
+        optimiser, values = checkpoint.optimiser_state(self.built.trainer.optimiser)
+        kept, kept_values = self.keeper.state()
+        average = self.built.trainer.average
+        parts = {
+            "method": self.built.method.state_dict(),
+            "optimiser": optimiser,
+            "average": {} if average is None else average.state(),
+            "kept": kept,
+        }
+        tensors = {f"{part}/{name}": tensor for part, found in parts.items() for name, tensor in found.items()}
+        plain = {
+            "run_id": self.config.run_id,
+            "optimiser": values,
+            "kept": kept_values,
+            "seconds": self.seconds,
+            "trainer": self.built.trainer.values(),
+        }
+        checkpoint.save(self.run.path, Checkpoint(self.done, tensors, plain))
+
+    def _restore(self, saved: Checkpoint) -> None:
+        if saved.values["run_id"] != self.config.run_id:
+            raise DamagedRun(f"{self.run.path}: the checkpoint belongs to another run; start again with --restart.")
+        self.built.method.load_state_dict(saved.part("method"))
+        self.built.trainer.restore(saved.values["trainer"])
+        checkpoint.restore_optimiser(self.built.trainer.optimiser, saved.part("optimiser"), saved.values["optimiser"])
+        if self.built.trainer.average is not None:
+            self.built.trainer.average.restore(saved.part("average"))
+        self.keeper.restore(saved.part("kept"), saved.values["kept"])
+        self.done, self.seconds = saved.epoch, saved.values["seconds"]
+        self.records = [record for record in self.run.metrics() if record["epoch"] <= self.done]
+        if len(self.records) != self.done * len(self.config.seeds):
+            raise DamagedRun(
+                f"{self.run.path}: metrics.jsonl has lost epochs that the checkpoint of epoch {self.done} knows. "
+                "Start again with --restart."
+            )
+
+    def _result(self) -> RunResult:
+        built, config = self.built, self.config
+        seeds: list[Any] = []
+        for lane, part in enumerate(built.data):
+            mine = [record for record in self.records if record["seed"] == part.seed]
+            matrix = None if part.transition is None else part.transition.matrix
+            seeds.append(
+                {
+                    "seed": part.seed,
+                    "noise": part.noise,
+                    "transition": matrix.tolist() if matrix is not None and len(matrix) <= _LARGEST_MATRIX else None,
+                    "readings": summarise(mine, self.keeper.reliability[lane]),
+                }
+            )
+        return {
+            "format": _FORMAT,
+            "run_id": config.run_id,
+            "classes": list(built.data[0].train.classes),
+            "parameters": built.parameters,
+            "train_rows": len(built.data[0].train),
+            "test_rows": len(built.data[0].test),
+            "epochs": config.epochs,
+            "steps": config.epochs * len(built.trainer.batches),
+            "selection": config.selection,
+            "seconds": self.seconds,
+            "seeds": seeds,
+            "environment": environment(built.device),
+        }
+
+
+def _line(record: EpochRecord) -> str:
+    return json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"

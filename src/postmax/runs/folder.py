@@ -1,0 +1,198 @@
+"""The folder of a run: what is in it, and who may write to it."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from postmax.errors import DataError, InputError
+from postmax.files import atomic_write
+from postmax.runs import checkpoint
+from postmax.runs.checkpoint import DamagedRun
+from postmax.train.config import RunConfig, read_config
+from postmax.train.records import EpochRecord, RunResult
+
+_CHECKPOINTS = (checkpoint.NAME, checkpoint.PREVIOUS)
+_WRITTEN = ("metrics.jsonl", "failure.json", "result.json", "environment.json", "report.html")
+
+State = Literal["new", "started", "failed", "done"]
+
+
+class Busy(InputError):  # noqa: N818  (says what it is)
+    """Another process is working on the run."""
+
+
+class RunFolder:
+    """One run on disk: `config.yaml`, `environment.json`, `metrics.jsonl`, a checkpoint, `result.json`, `done`.
+
+    Example:
+        >>> import tempfile
+        >>> RunFolder(Path(tempfile.mkdtemp()) / "0123456789abcdef").state
+        'new'
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).expanduser()
+
+    @property
+    def state(self) -> State:
+        """How far the run is."""
+        if (self.path / "done").exists():
+            return "done"
+        if (self.path / "failure.json").exists():
+            return "failed"
+        return "started" if (self.path / "config.yaml").exists() else "new"
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Inside, no other process can take the run. The kernel gives the lock back when a process dies.
+
+        Raises:
+            Busy: If another process has it.
+            DataError: If the folder cannot be written.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = (self.path / "lock").open("a")
+        except OSError as error:
+            raise DataError(f"{self.path} cannot be written: {error.strerror}.") from error
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise self._busy() from error
+            if not self._is_the_lock(file.fileno()):
+                raise self._busy()
+            try:
+                yield
+            finally:
+                self._leave_nothing()
+
+    def _busy(self) -> Busy:
+        return Busy(f"{self.path}: another process is working on this run.")
+
+    def _is_the_lock(self, descriptor: int) -> bool:
+        """Whether the file we hold is still the one others will find: the last user may have taken it away."""
+        try:
+            return os.path.samestat(os.fstat(descriptor), (self.path / "lock").stat())
+        except FileNotFoundError:
+            return False
+
+    def _leave_nothing(self) -> None:
+        """A run that could not even begin has no folder."""
+        if [entry.name for entry in self.path.iterdir()] == ["lock"]:
+            (self.path / "lock").unlink()
+            with suppress(OSError):
+                self.path.rmdir()
+
+    def config(self) -> RunConfig:
+        """What the run is.
+
+        Raises:
+            DataError: If this is no folder of a run.
+        """
+        path = self.path / "config.yaml"
+        if not path.exists():
+            raise DataError(f"{self.path} is no folder of a run: it has no config.yaml.")
+        try:
+            return read_config(path)
+        except InputError as error:
+            raise DamagedRun(f"{error} Delete {self.path} to begin the run anew.") from error
+
+    def result(self) -> RunResult:
+        """What came out.
+
+        Raises:
+            DataError: If the run is not done, or its result was changed or damaged since.
+        """
+        path = self.path / "result.json"
+        try:
+            content, promised = path.read_bytes(), (self.path / "done").read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise DataError(f"{self.path} is not done: it has no result.") from error
+        if hashlib.sha256(content).hexdigest() != promised:
+            raise DamagedRun(f"{path} was changed or damaged after the run. Delete {self.path} to run it again.")
+        return cast("RunResult", json.loads(content))
+
+    def metrics(self) -> list[EpochRecord]:
+        """One record for each epoch and seed; a last line that was cut off by a crash is left out."""
+        path = self.path / "metrics.jsonl"
+        if not path.exists():
+            return []
+        try:
+            lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # what follows the last line break is incomplete
+            records = [json.loads(line) for line in lines]
+            # A line may be sound JSON and still be no record.
+            return sorted(records, key=lambda record: int(record["epoch"]))
+        except (ValueError, TypeError, KeyError) as error:
+            raise DamagedRun(f"{path} is damaged ({error}); start the run again with --restart.") from error
+
+    def failure(self) -> str | None:
+        """Why the run failed, if it did."""
+        return self._read_json("failure.json", "error")
+
+    def threads(self) -> int | None:
+        """How many threads the run began with, if it has begun."""
+        found = self._read_json("environment.json", "threads")
+        return int(found) if found is not None and found.isdecimal() else None
+
+    def _read_json(self, name: str, key: str) -> str | None:
+        path = self.path / name
+        if not path.exists():
+            return None
+        try:
+            return str(json.loads(path.read_text(encoding="utf-8"))[key])
+        except (ValueError, TypeError, KeyError) as error:
+            raise DamagedRun(f"{path} is damaged ({error}); start the run again with --restart.") from error
+
+    def write_json(self, name: str, content: Any) -> bytes:
+        """A JSON file, whole or not at all."""
+        text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        self.write(name, text)
+        return text
+
+    def write(self, name: str, content: bytes) -> None:
+        """A file, whole or not at all."""
+        with atomic_write(self.path / name) as file:
+            file.write(content)
+
+    def append(self, name: str, text: str) -> None:
+        """More lines for a file. It is opened for each: a buffer that could not be written must not linger."""
+        path = self.path / name
+        try:
+            with path.open("a", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise DataError(f"{path} could not be written: {error.strerror}.") from error
+
+    def sync(self, name: str) -> None:
+        """Wait until what was appended to a file is on the disk."""
+        with (self.path / name).open("rb") as file:
+            os.fsync(file.fileno())
+
+    def finish(self, result: RunResult) -> None:
+        """Write the result, then say that it is there; what only a running run needs goes."""
+        content = self.write_json("result.json", result)
+        self.write("done", hashlib.sha256(content).hexdigest().encode() + b"\n")
+        for name in (*_CHECKPOINTS, "failure.json"):
+            (self.path / name).unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Forget what was trained, but not what the run is. First of all it is done no more, whatever comes next."""
+        (self.path / "done").unlink(missing_ok=True)
+        for name in (*_CHECKPOINTS, *_WRITTEN):
+            (self.path / name).unlink(missing_ok=True)
+        for weights in self.path.glob("model*.safetensors"):
+            weights.unlink()
+
+    def sweep_up(self) -> None:
+        """Remove what a killed process left half written; such files are named after those they were to become."""
+        for name in (*_CHECKPOINTS, *_WRITTEN, "done", "config.yaml", "model"):
+            for leftover in self.path.glob(f".{name}*.*"):
+                leftover.unlink(missing_ok=True)

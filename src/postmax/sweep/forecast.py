@@ -1,0 +1,94 @@
+"""How long a sweep will still take, from what is known about its runs so far."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from postmax.runs.job import Job
+from postmax.sweep.events import Event
+
+
+class Forecast:
+    """Watches a sweep and tells the seconds that are left.
+
+    Args:
+        jobs: All of its jobs.
+        workers: How many run at once.
+        expected: Seconds of a run, by run id, where they are known.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        jobs: Iterable[Job],
+        workers: int = 1,
+        expected: Mapping[str, float] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._waiting = {job.run_id for job in jobs}
+        self.total = len(self._waiting)
+        self._workers = max(1, workers)
+        self._expected = dict(expected or {})
+        self._clock = clock
+        self._started: dict[str, float] = {}
+        self._ends: dict[str, float] = {}
+        self._lengths: list[float] = []
+
+    @property
+    def settled(self) -> int:
+        """How many jobs are over, one way or the other."""
+        return self.total - len(self._waiting) - len(self._started)
+
+    def __call__(self, event: Event) -> None:
+        """Take note of an event."""
+        run_id, now = event.job.run_id, self._clock()
+        if event.kind == "step":
+            if event.step is not None:
+                self._ends[run_id] = now + event.step.seconds_left
+            return
+        self._waiting.discard(run_id)
+        began = self._started.pop(run_id, None)
+        self._ends.pop(run_id, None)
+        if event.kind == "started":
+            self._started[run_id] = now
+        elif event.kind == "busy":
+            self._waiting.add(run_id)
+        elif event.kind == "done" and began is not None:
+            self._lengths.append(now - began)
+
+    def seconds_left(self) -> float | None:
+        """Until everything is over; None while nothing is known."""
+        now = self._clock()
+        running = [self._ends[run_id] - now for run_id in self._started if run_id in self._ends]
+        lengths = self._lengths or [self._ends[run_id] - self._started[run_id] for run_id in self._ends]
+        usual = statistics.fmean(lengths) if lengths else None
+        silent = [run_id for run_id in self._started if run_id not in self._ends]
+        waiting = [self._expected.get(run_id, usual) for run_id in (*self._waiting, *silent)]
+        known = [seconds for seconds in waiting if seconds is not None]
+        if len(known) < len(waiting):
+            return None
+        ahead = [max(0.0, seconds) for seconds in (*running, *known)]
+        # The last run cannot be divided.
+        return max(sum(ahead) / self._workers, max(ahead, default=0.0))
+
+
+def in_words(seconds: float | None) -> str:
+    """A span of time for people.
+
+    Example:
+        >>> in_words(4.2), in_words(95), in_words(3 * 3600 + 120), in_words(None)
+        ('4 s', '1 min 35 s', '3 h 2 min', '?')
+    """
+    if seconds is None or not math.isfinite(seconds):
+        return "?"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    if whole < 48 * 3600:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return f"{whole // 86400} d {whole % 86400 // 3600} h"

@@ -1,0 +1,1 @@
+"""Choosing settings on noisy validation labels."""

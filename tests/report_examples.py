@@ -1,0 +1,155 @@
+"""Reports to draw: one like those of real tables, made of random numbers that are the same every time."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+
+from postmax.report import Group, NoiseMatrix, ReportContent, Run, Series
+from postmax.tables.table import Cell, Panel, Table
+
+PANELS = ("[e0, e1] = [0.1, 0.3]", "[e0, e1] = [0.2, 0.4]")
+ROWS = ("KL", "SL", "GAN", "JS")
+COLUMNS = ("no correction", "objective", "posterior", "forward", "no noise")
+LEVELS = {"no correction": 93.0, "objective": 95.6, "posterior": 96.0, "forward": 96.6, "no noise": 98.0}
+PAPER = {"no correction": 92.1, "objective": 95.6, "posterior": 95.6, "no noise": 98.2}
+
+
+def metrics(level, seeds, epochs, rng, memorised=0.15):
+    records = []
+    for seed in range(seeds):
+        shift = rng.gauss(0, 0.012)
+        for epoch in range(1, epochs + 1):
+            progress = 1 - math.exp(-epoch / (0.12 * epochs))
+            test = min(1.0, 0.6 + (level / 100 - 0.6) * progress + shift + rng.gauss(0, 0.004))
+            learnt = max(0.0, memorised * epoch / epochs + rng.gauss(0, 0.01))
+            records.append(
+                {
+                    "epoch": epoch,
+                    "seed": seed,
+                    "loss": 0.5,
+                    "lr": 0.02,
+                    "train_accuracy": 0.8,
+                    "test_accuracy": test,
+                    "uncorrected_test_accuracy": test - 0.025,
+                    "right_labels_learnt": min(1.0, test - 0.01),
+                    "wrong_labels_learnt": learnt,
+                    "wrong_labels_recovered": 1 - learnt,
+                    "seconds": 0.01,
+                }
+            )
+    return tuple(records)
+
+
+def reliability(seeds, gap, rng, bins=15):
+    result = []
+    for _ in range(seeds):
+        count = [0] * bins
+        for _ in range(114):
+            count[min(bins - 1, int(bins * (1 - 0.5 * rng.random() ** 3)))] += 1
+        middle = [(b + 0.5) / bins for b in range(bins)]
+        accuracy = [min(1.0, max(0.0, x + gap * (1 - x) + rng.gauss(0, 0.01))) for x in middle]
+        result.append(
+            {
+                "count": count,
+                "confidence": [x if n else 0.0 for x, n in zip(middle, count, strict=True)],
+                "accuracy": [x if n else 0.0 for x, n in zip(accuracy, count, strict=True)],
+            }
+        )
+    return tuple(result)
+
+
+def table(selection, rng, seeds, panels=PANELS, rows=ROWS, columns=COLUMNS, lift=0.0):
+    made = []
+    for p, panel in enumerate(panels):
+        cells = {}
+        for row in rows:
+            for column in columns:
+                centre = LEVELS.get(column, 95.0) - 1.5 * p * (column != "no noise") + lift + rng.gauss(0, 0.25)
+                values = tuple(min(100.0, rng.gauss(centre, 1.3)) for _ in range(seeds))
+                paper = PAPER.get(column) if row != "JS" or p else None
+                p_value = {"posterior": 0.21, "objective": 0.004, "no correction": 1e-9}.get(column)
+                cells[row, column] = Cell(values, paper=paper, best=column == "forward", p_value=p_value)
+        made.append(Panel(panel, tuple(rows), tuple(columns), cells))
+    return Table("breast-cancer", "Breast cancer", "cpu", selection, "columns", tuple(made))
+
+
+def realistic(seeds=20, epochs=100, rows=ROWS):
+    """Two panels of four rows and five columns, as `postmax reproduce breast-cancer` has them."""
+    rng = random.Random(0)
+    groups, runs = [], []
+    for panel in PANELS:
+        for row in rows:
+            posterior = metrics(96.0, seeds, epochs, rng, 0.3)
+            made = []
+            for column in COLUMNS:
+                own = (
+                    posterior
+                    if column in ("no correction", "posterior")
+                    else metrics(LEVELS[column], seeds, epochs, rng)
+                )
+                if column == "no noise":
+                    own = tuple({k: v for k, v in record.items() if "wrong" not in k} for record in own)
+                bins = reliability(
+                    seeds, {"no correction": 0.8, "objective": -0.2, "forward": 0.2}.get(column, 0.0), rng
+                )
+                reading = "uncorrected" if column == "no correction" else "model"
+                made.append(Series(column, own, bins, reading, column == "no noise"))
+                if column != "no correction":
+                    name = hashlib.sha256(f"{panel}{row}{column}".encode()).hexdigest()[:16]
+                    noise = {
+                        seed: {
+                            "rows": 455,
+                            "rate": 0.0 if column == "no noise" else 0.224,
+                            "sha256": hashlib.sha256(
+                                f"{panel if column != 'no noise' else ''}{seed}".encode()
+                            ).hexdigest(),
+                        }
+                        for seed in range(seeds)
+                    }
+                    settings = f"noise=binary:0.1,0.3 loss.divergence={row.lower()} loss.correction={column}"
+                    runs.append(Run(name, f"{row} · {column} · {panel}", settings, f"runs/{name}", 7.3, noise))
+            groups.append(Group(panel, row, tuple(made)))
+    matrices = tuple(
+        NoiseMatrix(panel, ("malignant", "benign"), matrix)
+        for panel, matrix in zip(PANELS, (((0.7, 0.3), (0.1, 0.9)), ((0.6, 0.4), (0.2, 0.8))), strict=True)
+    )
+    return ReportContent(
+        title="Breast cancer with binary label noise",
+        about="Test accuracy on the Wisconsin breast-cancer table (569 rows, 30 features). A label of class 0 is "
+        "flipped with probability e1, one of class 1 with e0; the columns say what is done about it.",
+        source="Tables 2 and 8 of the paper: [e0, e1] = [0.1, 0.3] and [0.2, 0.4]",
+        tables=(table("oracle", rng, seeds, rows=rows, lift=0.9), table("last", rng, seeds, rows=rows)),
+        groups=tuple(groups),
+        matrices=matrices,
+        configuration="data:\n  name: breast-cancer\n  split: random\n  test_share: 0.2\nmodel:\n  name: mlp\n"
+        "  hidden:\n  - 8\noptimiser:\n  name: sgd\n  lr: 0.02\n  momentum: 0.9\n  weight_decay: 0.05\n"
+        "epochs: 100\nbatch_size: 32\n",
+        runs=tuple(runs),
+        environment={"postmax": "0.1.0", "python": "3.11.9", "torch": "2.13.0", "platform": "Linux x86_64"},
+        command="postmax reproduce breast-cancer --scale cpu --seeds 20",
+        seconds=151.0,
+    )
+
+
+def small(**changes):
+    """One panel, one row, two columns, two seeds: quick to draw."""
+    rng = random.Random(1)
+    columns = ("no correction", "posterior")
+    one = metrics(95.0, 2, 5, rng)
+    series = tuple(
+        Series(name, one, reliability(2, 0.1, rng), reading)
+        for name, reading in zip(columns, ("uncorrected", "model"), strict=True)
+    )
+    noise = {seed: {"rows": 9, "rate": None, "sha256": f"{seed:064x}"} for seed in (0, 1)}
+    values = {
+        "title": "A small table",
+        "tables": (table("last", rng, 2, PANELS[:1], ROWS[:1], columns),),
+        "groups": (Group(PANELS[0], ROWS[0], series),),
+        "matrices": (NoiseMatrix(PANELS[0], ("no", "yes"), ((0.7, 0.3), (0.1, 0.9))),),
+        "runs": (Run("0123456789abcdef", "KL", "", "runs/0123456789abcdef", 1.0, noise),),
+        "command": "postmax reproduce small",
+        **changes,
+    }
+    return ReportContent(**values)

@@ -1,0 +1,272 @@
+"""Tables from finished, failed and missing runs, and what they look like as text."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fake_runs import finish
+from rich.console import Console
+from test_protocol import table as protocol
+
+from postmax.errors import DataError, InputError
+from postmax.report.grids import table_view
+from postmax.report.terminal import print_table
+from postmax.report.text import caption, to_json, to_markdown
+from postmax.runs.folder import RunFolder
+from postmax.tables.jobs import jobs
+from postmax.tables.spec import load
+from postmax.tables.statistics import holm, paired_test
+from postmax.tables.table import Cell, Panel, Table
+from postmax.tables.tabulate import _overlap, tabulate
+from postmax.train.config import DataConfig
+
+READINGS = ("model", "uncorrected")
+
+
+@pytest.fixture
+def store(tmp_path):
+    """All runs of the test table are done; "model" is ten points above "uncorrected", and SL above KL."""
+    rng = random.Random(0)
+    for job in jobs(protocol(), "small"):
+        better = 0.05 if job.config.loss.options["divergence"] == "sl" else 0.0
+        values = {seed: 0.8 + better + rng.randrange(20) / 1000 for seed in job.config.seeds}
+        finish(job.config, tmp_path, accuracy=values.get, readings=READINGS)
+    return tmp_path
+
+
+def values_of(store, job, reading="model", rule="last"):
+    result = RunFolder(store / job.run_id).result()
+    return [100 * seed["readings"][reading][rule]["accuracy"] for seed in result["seeds"]]
+
+
+def test_values_come_from_the_right_runs_readings_and_rules(store):
+    todo = jobs(protocol(), "small")
+    shared = [job for job in todo if any((u.panel, u.row, u.column) == ("Low", "KL", "plain") for u in job.uses)]
+    for rule in ("last", "oracle"):
+        panel = tabulate(protocol(), "small", todo, store, rule).panels[0]
+        for column, reading in (("plain", "uncorrected"), ("posterior", "model")):
+            cell = panel.cells["KL", column]
+            assert cell.values == pytest.approx([v for job in shared for v in values_of(store, job, reading, rule)])
+            assert cell.seeds == (0, 1, 2, 3)
+            assert cell.run_ids == tuple(job.run_id for job in shared)
+    assert panel.title == "Low"
+    assert (panel.rows, panel.columns) == (("KL", "SL"), ("plain", "posterior", "forward", "clean"))
+    assert panel.cells["KL", "plain"].paper == 90.0
+    assert panel.cells["SL", "plain"].paper is None
+
+
+def test_the_best_of_each_column_and_how_sure_it_is(store):
+    found = tabulate(protocol(), "small", jobs(protocol(), "small"), store)
+    for panel in found.panels:
+        for column in ("plain", "posterior", "forward"):
+            best, other = panel.cells["SL", column], panel.cells["KL", column]
+            assert (best.best, best.p_value, other.best) == (True, None, False)
+            expected = paired_test(dict(enumerate(best.values)), dict(enumerate(other.values))).p_value
+            assert other.p_value == pytest.approx(expected)
+        for row in ("KL", "SL"):
+            assert not panel.cells[row, "clean"].best
+            assert panel.cells[row, "clean"].p_value is None
+
+
+def test_the_best_of_each_row_with_holm(store):
+    along = protocol(compare="columns")
+    panel = tabulate(along, "small", jobs(along, "small"), store).panels[0]
+    for row in panel.rows:
+        cells = {column: panel.cells[row, column] for column in ("plain", "posterior", "forward")}
+        best = max(cells, key=lambda column: cells[column].mean)
+        assert [column for column in cells if cells[column].best] == [best]
+        others = [column for column in cells if column != best]
+        raw = [
+            paired_test(dict(enumerate(cells[best].values)), dict(enumerate(cells[o].values))).p_value for o in others
+        ]
+        assert [cells[other].p_value for other in others] == pytest.approx(holm(raw))
+        assert not panel.cells[row, "clean"].best
+
+
+def test_a_tie_has_two_best(tmp_path):
+    for job in jobs(protocol(), "small"):
+        finish(job.config, tmp_path, readings=READINGS)
+    panel = tabulate(protocol(), "small", jobs(protocol(), "small"), tmp_path).panels[0]
+    assert panel.cells["KL", "posterior"].best
+    assert panel.cells["SL", "posterior"].best
+
+
+def test_failed_and_missing_runs_leave_a_partial_table(tmp_path):
+    todo = jobs(protocol(), "small")
+    cell = ("Low", "KL", "forward")
+    first, second = (job for job in todo if any((u.panel, u.row, u.column) == cell for u in job.uses))
+    finish(first.config, tmp_path)
+    folder = RunFolder(tmp_path / second.run_id)
+    with folder.lock():
+        folder.write("config.yaml", second.config.to_yaml().encode())
+        folder.write_json("failure.json", {"error": "diverged"})
+    found = tabulate(protocol(), "small", todo, tmp_path)
+    partial = found.panels[0].cells["KL", "forward"]
+    assert (partial.n, partial.failed, partial.missing, partial.best) == (2, 2, 0, False)  # a stack of two
+    empty = found.panels[0].cells["SL", "forward"]
+    assert (empty.n, empty.failed, empty.missing, empty.best) == (0, 0, 4, False)
+    assert "90.00 ± 0.00 (2 seeds failed)" in to_markdown(protocol_without_figures(found))
+    json.dumps(to_json(found), allow_nan=False)
+
+
+def finish_all(todo, store, cell, accuracy):
+    """Finish all runs at 90 %, but the given one with `accuracy`; gives its jobs, the first of which is not run."""
+    own = [job for job in todo if any((use.panel, use.row, use.column) == cell for use in job.uses)]
+    for job in todo:
+        if job is not own[0]:
+            share = accuracy if job in own else 0.9
+            finish(job.config, store, readings=READINGS, accuracy=lambda seed, share=share: share + seed / 1000)
+    return own
+
+
+@pytest.mark.parametrize("state", ["failed", "missing"])
+def test_a_cell_without_all_of_its_seeds_competes_with_nobody(tmp_path, state):
+    todo = jobs(protocol(), "small")
+    gap = finish_all(todo, tmp_path, ("Low", "KL", "forward"), accuracy=0.97)[0]
+    if state == "failed":
+        RunFolder(tmp_path / gap.run_id).path.mkdir()
+        RunFolder(tmp_path / gap.run_id).write_json("failure.json", {"error": "diverged"})
+    found = tabulate(protocol(), "small", todo, tmp_path)
+    partial, other = (found.panels[0].cells[row, "forward"] for row in ("KL", "SL"))
+    assert partial.mean > other.mean
+    assert getattr(partial, state) == 2  # seeds, not runs
+    for cell in (partial, other):  # alone, the other one is not the best of anything
+        assert (cell.best, cell.p_value) == (False, None)
+    assert "Cells with failed or missing seeds do not compete." in to_markdown(found)
+    assert all("do not compete" not in part for part in to_markdown(found).split("## ")[2:])
+
+
+@pytest.mark.parametrize(("split", "overlap"), [("random", 0.25), ("official", 0.0)])
+def test_overlapping_splits_are_tested_as_such(tmp_path, split, overlap):
+    made = protocol(run={"data": {"name": "digits", "split": split}, "loss": {"name": "fpml", "floor": 0.1}})
+    todo = jobs(made, "small")
+    rng = random.Random(0)
+    for job in todo:
+        values = {seed: 0.8 + rng.randrange(100) / 1000 for seed in job.config.seeds}
+        finish(job.config, tmp_path, accuracy=values.get, readings=READINGS)
+    found = tabulate(made, "small", todo, tmp_path)
+    for panel in found.panels:
+        cells = [panel.cells[row, "forward"] for row in ("KL", "SL")]
+        best, other = sorted(cells, key=lambda cell: -cell.mean)
+        assert best.overlap == overlap
+        values = (dict(zip(cell.seeds, cell.values, strict=True)) for cell in (best, other))
+        assert other.p_value == pytest.approx(paired_test(*values, overlap=overlap).p_value)
+        test = (
+            "paired t-test corrected for overlapping splits (Nadeau–Bengio), Holm" if overlap else "paired t-test, Holm"
+        )
+        assert f"({test})" in caption(found, panel)
+        assert f"({test}, p ≥ 0.05)" in table_view(found).caption
+
+
+def test_a_test_set_of_its_own_does_not_overlap():
+    result = {"test_rows": 1, "train_rows": 4}
+    assert _overlap(DataConfig(path="a.csv", split="random"), result) == 0.25
+    assert _overlap(DataConfig(path="a.csv", split="random", test_path="b.csv"), result) == 0.0
+
+
+def protocol_without_figures(found: Table) -> Table:
+    panels = tuple(
+        Panel(p.title, p.rows, p.columns, {key: Cell(c.values, c.failed) for key, c in p.cells.items()})
+        for p in found.panels
+    )
+    return Table(found.name, found.title, found.scale, found.selection, found.compare, panels)
+
+
+def test_what_was_not_recorded_is_said(store):
+    todo = jobs(protocol(), "small")
+    with pytest.raises(InputError, match=r"noisy-val needs data.validation_share"):
+        tabulate(protocol(), "small", todo, store, "noisy-val")
+    with pytest.raises(InputError, match="unknown selection 'best'"):
+        tabulate(protocol(), "small", todo, store, "best")
+    other = protocol(columns=[{"name": "x", "set": {"loss.correction": "posterior"}, "reading": "shadow"}], figures={})
+    with pytest.raises(DataError, match="no reading 'shadow', only model, uncorrected"):
+        tabulate(other, "small", jobs(other, "small"), store)
+
+
+def test_a_changed_result_is_noticed(store):
+    job = jobs(protocol(), "small")[0]
+    path = store / job.run_id / "result.json"
+    path.write_text(path.read_text().replace("0.8", "0.9"))
+    with pytest.raises(DataError, match="changed or damaged"):
+        tabulate(protocol(), "small", [job], store)
+
+
+def small_table() -> Table:
+    cells = {
+        ("KL", "none"): Cell((90.0, 92.0), paper=92.1, p_value=0.01),
+        ("KL", "forward"): Cell((95.0, 96.0), paper=95.4, best=True),
+        ("a | b", "none"): Cell(failed=2),
+    }
+    panel = Panel("[e0, e1] = [0.1, 0.3]", ("KL", "a | b"), ("none", "forward"), cells)
+    return Table("t", "Title", "cpu", "oracle", "columns", (panel,), note="Fewer images.")
+
+
+def test_markdown():
+    assert to_markdown(small_table()).splitlines() == [
+        "# Title",
+        "",
+        "Scale: cpu. Fewer images.",
+        "",
+        "## [e0, e1] = [0.1, 0.3]",
+        "",
+        "|  | none | forward |",
+        "| --- | ---: | ---: |",
+        r"| KL | 91.0 ± 1.4\*<br>paper 92.1 (−1.1) | **95.5 ± 0.7**<br>paper 95.4 (+0.1) |",
+        r"| a \| b | 2 seeds failed |  |",
+        "",
+        (
+            "Test accuracy in per cent, mean ± std of n = 2 seeds (oracle, best epoch on the test set: nobody can "
+            "choose it without the truth). Bold: the best of its row, where cells compete. *: below it with p < 0.05 "
+            "(paired t-test, Holm)."
+        ),
+    ]
+
+
+def test_json_holds_everything_and_no_nan():
+    found = json.loads(json.dumps(to_json(small_table()), allow_nan=False))
+    first, second, third = found["panels"][0]["cells"]
+    assert (first["mean"], first["paper"], first["p_value"], second["best"]) == (91.0, 92.1, 0.01, True)
+    assert first["difference"] == pytest.approx(-1.1)
+    assert (third["row"], third["mean"], third["std"], third["failed"]) == ("a | b", None, None, 2)
+
+
+@pytest.mark.parametrize("width", [120, 40])
+def test_no_difference_to_figures_that_mean_something_else(width):
+    apart = replace(small_table(), comparable=False)
+    file = io.StringIO()
+    print_table(apart, Console(file=file, width=width))
+    for text in (file.getvalue(), to_markdown(apart)):
+        assert "92.1" in text
+        assert "−1.1" not in text
+        assert "+0.1" not in text
+        assert "Fewer images." in text
+    found = to_json(apart)
+    assert found["comparable"] is False
+    assert [cell["difference"] for cell in found["panels"][0]["cells"]] == [None] * 3
+    assert tabulate(load("cifar10-correction"), "cpu", [], Path()).comparable is False
+    assert tabulate(load("cifar10-correction"), "paper", [], Path()).comparable is True
+
+
+@pytest.mark.parametrize("width", [120, 80, 40])
+def test_the_terminal_shows_every_figure_whatever_its_width(width):
+    file = io.StringIO()
+    print_table(small_table(), Console(file=file, width=width))
+    text = file.getvalue()
+    for part in (
+        "91.0 ± 1.4*",
+        "95.5 ± 0.7",
+        "92.1",
+        "−1.1",
+        "+0.1",
+        "2 seeds failed",
+        "[e0, e1] = [0.1, 0.3]",
+        "none",
+    ):
+        assert part in text
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= width
