@@ -250,7 +250,7 @@ def test_an_interrupt_before_training_promises_nothing(capsys, tmp_path, monkeyp
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("postmax.runs.execute.build", interrupted)  # where the data are read
+    monkeypatch.setattr("postmax.runs.execution.build", interrupted)  # where the data are read
     code, _, err = run(capsys, "train", "digits", *QUICK, "-o", tmp_path)
     assert code == 130
     assert err == "postmax: stopped before training began.\n"

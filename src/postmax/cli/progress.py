@@ -108,7 +108,7 @@ def step_text(step: Step) -> str:
     """How far a run is.
 
     Example:
-        >>> from postmax.runs.execute import Progress
+        >>> from postmax.runs.execution import Progress
         >>> step_text(Progress(12, 100, 0.3456, 0.931, 75.0))
         '12/100  loss 0.346  93.1 %  1 min 15 s'
     """

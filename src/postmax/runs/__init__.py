@@ -1,7 +1,7 @@
 """The folder of a run: its checkpoint, its result, and running it to the end."""
 
 from postmax.runs.checkpoint import DamagedRun
-from postmax.runs.execute import Progress, execute
+from postmax.runs.execution import Progress, execute
 from postmax.runs.folder import Busy, RunFolder
 
 __all__ = ["Busy", "DamagedRun", "Progress", "RunFolder", "execute"]

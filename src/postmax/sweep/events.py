@@ -13,7 +13,7 @@ Ending = Literal["done", "failed", "busy", "died", "damaged", "error"]
 
 
 class Step(Protocol):
-    """How far a run is: `postmax.runs.execute.Progress`."""
+    """How far a run is: `postmax.runs.execution.Progress`."""
 
     @property
     def epoch(self) -> int: ...  # noqa: D102

@@ -31,8 +31,8 @@ _SECONDS_BETWEEN_STEPS = 0.1
 
 
 def train(config: RunConfig, folder: Path, **options: Any) -> Any:
-    """`postmax.runs.execute.execute`, imported by the process that trains: it takes longer than all the rest."""
-    from postmax.runs.execute import execute  # noqa: PLC0415
+    """`postmax.runs.execution.execute`, imported by the process that trains: it takes longer than all the rest."""
+    from postmax.runs.execution import execute  # noqa: PLC0415
 
     return execute(config, folder, **options)
 
