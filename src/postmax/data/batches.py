@@ -23,12 +23,13 @@ class Batch(NamedTuple):
     Attributes:
         inputs: What the network gets.
         labels: int64 (B,).
-        index: int64 (B,), the rows of the data set these are; per-sample state is kept under these numbers.
+        rows: int64 (B,), row numbers in the data set; per-row state is kept under these numbers.
     """
 
     inputs: Tensor
     labels: Tensor
-    index: Tensor  # type: ignore[assignment]  # nobody looks for an element of a batch with tuple.index
+    rows: Tensor
+    views: tuple[Tensor, ...] = ()
 
 
 class Batches:
@@ -105,41 +106,48 @@ class Batches:
         self.next_epoch += 1
         return self.epoch(number)
 
-    def epoch(self, number: int) -> Generator[Batch, None, None]:
-        """The batches of one epoch, counted from 0.
-
-        Raises:
-            InputError: If the number is negative.
-        """
+    def epoch(
+        self,
+        number: int,
+        rows: Tensor | None = None,
+        *,
+        stream: str = "",
+        views: tuple[str, ...] = ("weak",),
+        size: int | None = None,
+    ) -> Generator[Batch, None, None]:
+        """The batches of one epoch, counted from 0."""
         if number < 0:
             raise InputError(f"epochs are counted from 0, got {number}.")
-        generator = generator_for(self.seed, number)
-        rows = len(self.dataset)
-        order = torch.randperm(rows, generator=generator) if self.shuffle else torch.arange(rows)
-        return self._batches(order[: len(self) * self.batch_size], generator)
+        generator = generator_for(self.seed, number, *([stream] if stream else []))
+        chosen = torch.arange(len(self.dataset)) if rows is None else rows.cpu()
+        order = chosen[torch.randperm(len(chosen), generator=generator)] if self.shuffle else chosen
+        size = self.batch_size if size is None else size
+        if self.drop_last:
+            order = order[: len(order) // size * size]
+        return self._batches(order, generator, views, size)
 
-    def _batches(self, order: Tensor, generator: torch.Generator) -> Generator[Batch, None, None]:
+    def _batches(
+        self, order: Tensor, generator: torch.Generator, views: tuple[str, ...], size: int
+    ) -> Generator[Batch, None, None]:
         inputs = self._inputs
-        read = self._gather(inputs, order) if isinstance(inputs, Tensor) else self._stream(inputs, order)
+        read = self._gather(inputs, order, size) if isinstance(inputs, Tensor) else self._stream(inputs, order, size)
         with closing(read):
             for index, rows in read:
-                # Random numbers are drawn here, batch after batch, and not where rows are read, so that it cannot
-                # matter how long reading takes.
-                ready = rows if self.augment is None else self.augment(rows, generator)
-                yield Batch(ready, self._labels.index_select(0, index), index)
+                made = tuple(rows if self.augment is None else self.augment(rows, generator) for _ in views)
+                yield Batch(made[0], self._labels.index_select(0, index), index, made)
 
-    def _gather(self, inputs: Tensor, order: Tensor) -> Generator[tuple[Tensor, Tensor], None, None]:
-        for index in torch.split(order.to(self.device), self.batch_size):
+    def _gather(self, inputs: Tensor, order: Tensor, size: int) -> Generator[tuple[Tensor, Tensor], None, None]:
+        for index in torch.split(order.to(self.device), size):
             yield index, inputs.index_select(0, index)
 
-    def _stream(self, inputs: Rows, order: Tensor) -> Generator[tuple[Tensor, Tensor], None, None]:
+    def _stream(self, inputs: Rows, order: Tensor, size: int) -> Generator[tuple[Tensor, Tensor], None, None]:
         def read(index: Tensor) -> Tensor:
             rows = inputs[index]
             if len(rows) != len(index):
                 raise InputError(f"{self.dataset.name}: {len(rows)} rows came back when {len(index)} were asked for.")
             return rows.pin_memory() if self.device.type == "cuda" else rows
 
-        parts = torch.split(order, self.batch_size)
+        parts = torch.split(order, size)
         with closing(read_ahead(read, parts)) as ready:
             for index, rows in zip(parts, ready, strict=True):
                 yield index.to(self.device, non_blocking=True), rows.to(self.device, non_blocking=True)
