@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -35,11 +37,17 @@ class Checkpoint:
 
     Attributes:
         epoch: How many epochs are done.
-        state: Named tensors, on any device, and plain values.
+        tensors: Named tensors, on any device.
+        values: Plain values.
     """
 
     epoch: int
-    state: State
+    tensors: Mapping[str, Tensor]
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def part(self, name: str) -> dict[str, Tensor]:
+        """Return the tensors whose names start with `name/`, without that prefix."""
+        return State(self.tensors).part(name)
 
 
 def save(folder: Path, checkpoint: Checkpoint) -> None:
@@ -48,8 +56,8 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
     Raises:
         DataError: If it cannot be written. The one before is untouched then.
     """
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in checkpoint.state.tensors.items()}
-    values = json.dumps({"epoch": checkpoint.epoch, **checkpoint.state.values}, sort_keys=True)
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in checkpoint.tensors.items()}
+    values = json.dumps({"epoch": checkpoint.epoch, **checkpoint.values}, sort_keys=True)
     metadata = {"format": _FORMAT, "values": values, "sha256": _digest(tensors, values)}
     with atomic_write(folder / NAME, previous=folder / PREVIOUS) as file:
         file.write(to_bytes(tensors, metadata))
@@ -100,7 +108,7 @@ def _read(path: Path) -> Checkpoint:
     if _digest(tensors, metadata["values"]) != metadata["sha256"]:
         raise ValueError("its checksum is wrong")
     values = json.loads(metadata["values"])
-    return Checkpoint(values.pop("epoch"), State(tensors, values))
+    return Checkpoint(values.pop("epoch"), tensors, values)
 
 
 def _digest(tensors: dict[str, Tensor], values: str) -> str:

@@ -192,15 +192,14 @@ class _Execution:
             "trainer": dict(trainer.values),
             "kept": dict(kept.values),
         }
-        checkpoint.save(self.run.path, Checkpoint(self.done, State(tensors, values)))
+        checkpoint.save(self.run.path, Checkpoint(self.done, tensors, values))
 
     def _restore(self, saved: Checkpoint) -> None:
-        state = saved.state
-        if state.values["run_id"] != self.config.run_id:
+        if saved.values["run_id"] != self.config.run_id:
             raise DamagedRun(f"{self.run.path}: the checkpoint belongs to another run; start again with --restart.")
-        self.built.trainer.restore(State(state.part("trainer"), state.values["trainer"]))
-        self.keeper.restore(state.part("kept"), state.values["kept"])
-        self.done, self.seconds = saved.epoch, state.values["seconds"]
+        self.built.trainer.restore(State(saved.part("trainer"), saved.values["trainer"]))
+        self.keeper.restore(saved.part("kept"), saved.values["kept"])
+        self.done, self.seconds = saved.epoch, saved.values["seconds"]
         self.records = [record for record in self.run.metrics() if record["epoch"] <= self.done]
         if len(self.records) != self.done * len(self.config.seeds):
             raise DamagedRun(
