@@ -24,3 +24,7 @@ class Loss(nn.Module, ABC):
 
     @abstractmethod
     def at(self, share: float) -> Loss: ...
+
+    def logits_of(self, posterior: Tensor) -> Tensor:
+        """Return logits whose posterior is the given one."""
+        return posterior.log()
