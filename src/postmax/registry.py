@@ -14,6 +14,7 @@ from postmax import plugins
 from postmax.errors import InputError
 
 T = TypeVar("T")
+LAST = 1000
 
 
 class Registry(Generic[T]):
@@ -52,10 +53,17 @@ class Registry(Generic[T]):
         self._values: dict[str, T] = {}
         self._names: dict[str, str] = {}
         self._owners: dict[str, str] = {}
+        self._order: dict[str, int] = {}
         self._refusals: dict[str, str] = {}
 
-    def add(self, value: T, name: str, *, aliases: Iterable[str] = ()) -> T:
+    def add(self, value: T, name: str, *, aliases: Iterable[str] = (), order: int = LAST) -> T:
         """Register `value` under `name` and `aliases`, and return it.
+
+        Args:
+            value: The value.
+            name: Its name.
+            aliases: Other names, which `names` does not list.
+            order: Its place in `names`. Values with the same place are listed in the order of registration.
 
         Raises:
             InputError: If one of the names is taken. The message names the module that took it.
@@ -75,6 +83,7 @@ class Registry(Generic[T]):
         self._names.update(dict.fromkeys(keys, name))
         self._values[name] = value
         self._owners[name] = owner
+        self._order[name] = order
         return value
 
     def refuse(self, reason: str, *names: str) -> None:
@@ -92,7 +101,7 @@ class Registry(Generic[T]):
         """
         return self._values[self.name_of(name)]
 
-    def name_of(self, name: str) -> str:
+    def name_of(self, name: object) -> str:
         """Return the name under which a name or alias was registered.
 
         Raises:
@@ -106,9 +115,9 @@ class Registry(Generic[T]):
         raise unknown_name(self.kind, name, self._values)
 
     def names(self) -> tuple[str, ...]:
-        """Return all names in the order of registration, without aliases."""
+        """Return all names without aliases, by their place and then in the order of registration."""
         self._discover()
-        return tuple(self._values)
+        return tuple(sorted(self._values, key=self._order.__getitem__))
 
     def owner(self, name: str) -> str:
         """Return the name of the module that registered `name`."""

@@ -27,11 +27,7 @@ def _datasets() -> dict[str, str]:
 
 
 def _divergences() -> dict[str, str]:
-    families = {name: divergences.parameter(name) for name in divergences.names()}
-    return {
-        name: divergences.summary(name) + (f" Write {name}:{parameter.upper()} for another member." if parameter else "")
-        for name, parameter in families.items()
-    }
+    return {name: divergences.summary(name) for name in divergences.names()}
 
 
 _KINDS: dict[str, Callable[[], dict[str, str]]] = {

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from postmax.divergences.base import Divergence
 from postmax.errors import InputError
-from postmax.registry import Registry, first_line, resolve
-
-_LAST = 1000
+from postmax.registry import LAST, Registry, first_line, resolve
 
 
 @dataclass(frozen=True)
@@ -20,13 +18,11 @@ class Entry:
         make: Makes the divergence. If it is a family, it takes the parameter.
         parameter: What the parameter of a family is called; None for a single divergence.
         summary: What it is, in a line.
-        order: Its place in `names()`.
     """
 
     make: Callable[..., Divergence]
     parameter: str | None
     summary: str
-    order: int
 
 
 _DIVERGENCES: Registry[Entry] = Registry("divergence", package="postmax.divergences")
@@ -45,7 +41,7 @@ def register(
     aliases: Iterable[str] = (),
     parameter: str | None = None,
     summary: str = "",
-    order: int = _LAST,
+    order: int = LAST,
 ) -> None:
     """Make a divergence known under `name`.
 
@@ -63,7 +59,8 @@ def register(
     Raises:
         InputError: If a name is taken.
     """
-    _DIVERGENCES.add(Entry(make, parameter, summary or first_line(make), order), name, aliases=aliases)
+    entry = Entry(make, parameter, summary or first_line(make))
+    _DIVERGENCES.add(entry, name, aliases=aliases, order=order)
 
 
 def get(name: str | Divergence) -> Divergence:
@@ -99,7 +96,7 @@ def names() -> tuple[str, ...]:
         >>> names()[:4]
         ('kl', 'gan', 'sl', 'js')
     """
-    return tuple(sorted(_DIVERGENCES.names(), key=lambda name: _DIVERGENCES.get(name).order))
+    return _DIVERGENCES.names()
 
 
 def summary(name: str) -> str:
