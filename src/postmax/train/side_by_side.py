@@ -82,7 +82,7 @@ class LaneBatches:
         """The batches of an epoch, counted from 0."""
         if self._single is not None:
             for batch in self._single.epoch(number):
-                yield LaneBatch(batch.inputs[None], batch.labels[None], batch.index[None])
+                yield LaneBatch(batch.inputs[None], batch.labels[None], batch.rows[None])
             return
         for rows in self._order(number).split(self.batch_size, dim=1):
             yield LaneBatch(self._inputs[self._lanes, rows], self._labels[self._lanes, rows], rows)
