@@ -40,7 +40,8 @@ def save_weights(run: RunFolder, config: RunConfig, built: Built, weights: Seque
 
 def _pixels(built: Built) -> dict[str, object] | None:
     """Return how images are cropped and normalised for the network; None for features."""
-    if built.augment is None or built.augment.statistics is None:
+    weak = built.views.weak
+    if weak is None or weak.statistics is None:
         return None
-    statistics = built.augment.statistics
-    return {"crop": built.augment.crop, "mean": statistics.mean, "std": statistics.std}
+    statistics = weak.statistics
+    return {"crop": weak.crop, "mean": statistics.mean, "std": statistics.std}

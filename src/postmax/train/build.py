@@ -10,15 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from postmax import losses, methods, models
-from postmax.data import Augment, Batches, Dataset, generator_for
+from postmax.data import Batches, Dataset, Views, generator_for
 from postmax.errors import InputError
 from postmax.extras import need
 from postmax.losses import Loss
 from postmax.train.config import Choice, RunConfig
 from postmax.train.evaluation import ROWS_AT_ONCE, Evaluator
-from postmax.train.lanes import LaneBatches, leaves_one_row
+from postmax.train.lanes import LaneBatches
 from postmax.train.metrics import Truth
-from postmax.train.prepare import SeedData, augmentation, prepare
+from postmax.train.prepare import SeedData, prepare, views_of
 from postmax.train.randomness import seed_network
 from postmax.train.resources import Resources
 from postmax.train.side_by_side import SideBySideTrainer
@@ -40,14 +40,14 @@ class Built:
         data: The rows of each seed.
         trainer: The training loop.
         evaluator: The held-out rows.
-        augment: The augmentation of images; None for features.
+        views: The views of the rows: how images are cropped, normalised and augmented.
         device: Where the networks are.
     """
 
     data: tuple[SeedData, ...]
     trainer: Trainer
     evaluator: Evaluator
-    augment: Augment | None
+    views: Views
     device: torch.device
 
     @property
@@ -66,16 +66,16 @@ def build(config: RunConfig) -> Built:
     """
     fabric = _fabric(config)
     data = tuple(prepare(config, seed) for seed in config.seeds)
-    augment = augmentation(config.data, data[0].train)
+    views = views_of(config.data, data[0].train)
     _refuse(config.method.options, "method", ("setup",))
     _refuse(config.model.options, "model", ("num_classes", "input_shape"))
     make = _one_seed if len(data) == 1 else _side_by_side
-    trainer = make(config, data, augment, fabric)
+    trainer = make(config, data, views, fabric)
     validations = [part.validation for part in data if part.validation is not None]
     also = {name: [part.also[name] for part in data] for name in config.data.also_test}
     tests = [part.test for part in data]
-    evaluator = Evaluator(tests, validations or None, config.seeds, augment, fabric.device, also)
-    return Built(data, trainer, evaluator, augment, fabric.device)
+    evaluator = Evaluator(tests, validations or None, config.seeds, views, fabric.device, also)
+    return Built(data, trainer, evaluator, views, fabric.device)
 
 
 def check_loss(loss: Choice, *, where: str = "the configuration") -> None:
@@ -90,16 +90,14 @@ def check_loss(loss: Choice, *, where: str = "the configuration") -> None:
         raise InputError(f"{where}: {error}") from error
 
 
-def _one_seed(config: RunConfig, data: Sequence[SeedData], augment: Augment | None, fabric: Fabric) -> OneSeedTrainer:
+def _one_seed(config: RunConfig, data: Sequence[SeedData], views: Views, fabric: Fabric) -> OneSeedTrainer:
     part, seed = data[0], config.seeds[0]
     train, size = part.train, min(config.batch_size, len(part.train))
-    drop_last = leaves_one_row(len(train), size)
-    batches = Batches(train, size, augment=augment, drop_last=drop_last, seed=seed, device=fabric.device)
-    still = None if augment is None else augment.evaluation()
-    plain = Batches(train, ROWS_AT_ONCE, augment=still, shuffle=False, device=fabric.device)
+    batches = Batches(train, size, augment=views, drop_single=True, seed=seed, device=fabric.device)
+    plain = Batches(train, ROWS_AT_ONCE, augment=views, views=("none",), shuffle=False, device=fabric.device)
 
     def new_network(number: int, outputs: int | None) -> nn.Module:
-        return _network(config, train, augment, seed, number, outputs)
+        return _network(config, train, views, seed, number, outputs)
 
     resources = Resources(config, fabric, new_network, len(train))
     setup = methods.Setup(
@@ -116,16 +114,14 @@ def _one_seed(config: RunConfig, data: Sequence[SeedData], augment: Augment | No
     return OneSeedTrainer(config, method, resources, fabric, batches, plain, _truth(data, fabric.device))
 
 
-def _side_by_side(
-    config: RunConfig, data: Sequence[SeedData], augment: Augment | None, fabric: Fabric
-) -> SideBySideTrainer:
+def _side_by_side(config: RunConfig, data: Sequence[SeedData], views: Views, fabric: Fabric) -> SideBySideTrainer:
     method = methods.describe(config.method.name)
     if not method.one_network_one_loss:
         raise InputError(f"the method {config.method.name} trains one seed at a time; give one seed a run.")
     method.check_options(config.method.options)
     trains = [part.train for part in data]
-    batches = LaneBatches(trains, config.seeds, config.batch_size, augment=augment, device=fabric.device)
-    networks = StackedNetworks([_network(config, trains[0], augment, seed) for seed in config.seeds])
+    batches = LaneBatches(trains, config.seeds, config.batch_size, augment=views, device=fabric.device)
+    networks = StackedNetworks([_network(config, trains[0], views, seed) for seed in config.seeds])
     losses = _losses(config.loss, [part.transition for part in data])
     return SideBySideTrainer(config, networks, losses, fabric, batches, _truth(data, fabric.device))
 
@@ -161,11 +157,11 @@ def _fabric(config: RunConfig) -> Fabric:
 
 
 def _network(
-    config: RunConfig, train: Dataset, augment: Augment | None, seed: int, number: int = 0, outputs: int | None = None
+    config: RunConfig, train: Dataset, views: Views, seed: int, number: int = 0, outputs: int | None = None
 ) -> nn.Module:
     """Return network `number` of a seed, with random weights that depend on both."""
-    row = train.inputs[torch.tensor([0])]
-    shape = tuple((row if augment is None else augment.evaluation()(row)).shape[1:])
+    first = next(iter(Batches(train.subset(torch.tensor([0])), 1, augment=views, views=("none",))))
+    shape = tuple(first.inputs.shape[1:])
     seed_network(seed, number)
     network: nn.Module = models.get(
         config.model.name, num_classes=outputs or train.num_classes, input_shape=shape, **config.model.options

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from postmax.data import Augment, Batches, Dataset
+from postmax.data import Batches, Dataset, Views
 from postmax.errors import NotFiniteError
 from postmax.train.lanes import LaneBatches
 from postmax.train.metrics import Scores, score
@@ -27,7 +27,7 @@ class Evaluator:
         test: The test rows of each seed.
         validation: The validation rows of each seed, with noisy labels; None if there are none.
         seeds: The seeds.
-        augment: The augmentation of images in training. Here its random part is left out.
+        views: The views of the rows. The view "none" is judged.
         device: Where the networks are.
         also: The test rows of other data sets, by name.
     """
@@ -37,14 +37,12 @@ class Evaluator:
         test: Sequence[Dataset],
         validation: Sequence[Dataset] | None,
         seeds: Sequence[int],
-        augment: Augment | None,
+        views: Views,
         device: torch.device,
         also: Mapping[str, Sequence[Dataset]] | None = None,
     ) -> None:
-        still = None if augment is None else augment.evaluation()
-
         def batches(parts: Sequence[Dataset]) -> LaneBatches:
-            return LaneBatches(parts, seeds, ROWS_AT_ONCE, augment=still, shuffle=False, device=device)
+            return LaneBatches(parts, seeds, ROWS_AT_ONCE, augment=views, view="none", shuffle=False, device=device)
 
         self._test = {"": batches(test)} | {name: batches(parts) for name, parts in (also or {}).items()}
         self._validation = None if validation is None else batches(validation)

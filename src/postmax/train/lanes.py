@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from postmax.data import Augmentation, Batches, Dataset, generator_for
+from postmax.data import Batches, Dataset, Views, generator_for
 from postmax.errors import InputError
 
 
@@ -41,7 +41,8 @@ class LaneBatches:
         seeds: Sequence[int],
         batch_size: int,
         *,
-        augment: Augmentation | None = None,
+        augment: Views | None = None,
+        view: str = "weak",
         shuffle: bool = True,
         device: torch.device | str = "cpu",
     ) -> None:
@@ -49,22 +50,22 @@ class LaneBatches:
         self.rows = len(datasets[0])
         self.batch_size = min(batch_size, self.rows)
         self.shuffle = shuffle
-        drop_last = shuffle and leaves_one_row(self.rows, self.batch_size)
-        self.used_rows = self.rows - drop_last
+        self.used_rows = self.rows - (shuffle and self.rows > self.batch_size and self.rows % self.batch_size == 1)
         self._single: Batches | None = None
         if len(datasets) == 1:
             self._single = Batches(
                 datasets[0],
                 self.batch_size,
                 augment=augment,
+                views=(view,),
                 shuffle=shuffle,
-                drop_last=drop_last,
+                drop_single=shuffle,
                 seed=self.seeds[0],
                 device=device,
             )
             return
         inputs = [dataset.inputs for dataset in datasets]
-        if augment is not None or not all(isinstance(rows, Tensor) for rows in inputs):
+        if (augment is not None and augment.weak is not None) or not all(isinstance(rows, Tensor) for rows in inputs):
             raise InputError("several seeds are trained side by side on features only; for images give one seed a run.")
         if len({len(dataset) for dataset in datasets}) > 1:
             raise InputError("several seeds are trained side by side only where all have as many rows; give one a run.")
@@ -90,8 +91,3 @@ class LaneBatches:
             return torch.arange(self.rows, device=self._inputs.device).expand(len(self.seeds), -1)
         orders = [torch.randperm(self.rows, generator=generator_for(seed, number)) for seed in self.seeds]
         return torch.stack(orders)[:, : self.used_rows].to(self._inputs.device)
-
-
-def leaves_one_row(rows: int, batch_size: int) -> bool:
-    """Return whether the last batch of an epoch would hold a single row, beside others that are full."""
-    return rows > batch_size and rows % batch_size == 1
