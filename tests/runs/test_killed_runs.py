@@ -373,7 +373,7 @@ def test_what_belongs_to_somebody_else_is_left_alone(tmp_path):
 
 def test_no_folder_of_a_run(tmp_path):
     assert RunFolder(tmp_path).state == "new"
-    with pytest.raises(DataError, match=r"is no folder of a run: it has no config.yaml"):
+    with pytest.raises(DataError, match=r"is not the folder of a run: it has no config.yaml"):
         RunFolder(tmp_path).config()
     with pytest.raises(DataError, match="is not done"):
         RunFolder(tmp_path).result()

@@ -405,7 +405,7 @@ def test_a_new_class_in_the_test_rows(tmp_path):
 
 def test_one_class_only(tmp_path):
     path = write_csv(tmp_path / "train.csv", ["a"] * 6)
-    with pytest.raises(DataError, match="has one class only, 'a': there is nothing to tell apart"):
+    with pytest.raises(DataError, match="has one class only, 'a': a classifier needs at least two"):
         prepare(own_config(path, "data.labels=kind"), 0)
 
 

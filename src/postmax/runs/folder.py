@@ -1,4 +1,4 @@
-"""The folder of a run: what is in it, and who may write to it."""
+"""The folder of a run: its files, and the lock that lets one process at a time write to it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RunFolder:
 
     @property
     def state(self) -> State:
-        """How far the run is."""
+        """Whether the run is new, was started, has failed, or is done."""
         if (self.path / "done").exists():
             return "done"
         if (self.path / "failure.json").exists():
@@ -92,21 +92,21 @@ class RunFolder:
                 self.path.rmdir()
 
     def config(self) -> RunConfig:
-        """What the run is.
+        """Return the configuration of the run.
 
         Raises:
-            DataError: If this is no folder of a run.
+            DataError: If this is not the folder of a run.
         """
         path = self.path / "config.yaml"
         if not path.exists():
-            raise DataError(f"{self.path} is no folder of a run: it has no config.yaml.")
+            raise DataError(f"{self.path} is not the folder of a run: it has no config.yaml.")
         try:
             return read_config(path)
         except InputError as error:
             raise DamagedRun(f"{error} Delete {self.path} to begin the run anew.") from error
 
     def result(self) -> RunResult:
-        """What came out.
+        """Return the result of the run.
 
         Raises:
             DataError: If the run is not done, or its result was changed or damaged since.
@@ -121,24 +121,24 @@ class RunFolder:
         return cast("RunResult", json.loads(content))
 
     def metrics(self) -> list[EpochRecord]:
-        """One record for each epoch and seed; a last line that was cut off by a crash is left out."""
+        """Return one record for each epoch and seed. A last line that a crash cut off is left out."""
         path = self.path / "metrics.jsonl"
         if not path.exists():
             return []
         try:
-            lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # what follows the last line break is incomplete
+            lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # text after the last line break is incomplete
             records = [json.loads(line) for line in lines]
-            # A line may be sound JSON and still be no record.
+            # A line may be valid JSON and still not be a record.
             return sorted(records, key=lambda record: int(record["epoch"]))
         except (ValueError, TypeError, KeyError) as error:
             raise DamagedRun(f"{path} is damaged ({error}); start the run again with --restart.") from error
 
     def failure(self) -> str | None:
-        """Why the run failed, if it did."""
+        """Return why the run failed; None if it did not."""
         return self._read_json("failure.json", "error")
 
     def threads(self) -> int | None:
-        """How many threads the run began with, if it has begun."""
+        """Return how many threads the run was started with; None if it was not started."""
         found = self._read_json("environment.json", "threads")
         return int(found) if found is not None and found.isdecimal() else None
 
@@ -152,18 +152,18 @@ class RunFolder:
             raise DamagedRun(f"{path} is damaged ({error}); start the run again with --restart.") from error
 
     def write_json(self, name: str, content: Any) -> bytes:
-        """A JSON file, whole or not at all."""
+        """Write a JSON file completely or not at all, and return its bytes."""
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False).encode() + b"\n"
         self.write(name, text)
         return text
 
     def write(self, name: str, content: bytes) -> None:
-        """A file, whole or not at all."""
+        """Write a file completely or not at all."""
         with atomic_write(self.path / name) as file:
             file.write(content)
 
     def append(self, name: str, text: str) -> None:
-        """More lines for a file. It is opened for each: a buffer that could not be written must not linger."""
+        """Append lines to a file. It is opened each time, so that no unwritten buffer remains after an error."""
         path = self.path / name
         try:
             with path.open("a", encoding="utf-8") as file:
@@ -172,19 +172,19 @@ class RunFolder:
             raise DataError(f"{path} could not be written: {error.strerror}.") from error
 
     def sync(self, name: str) -> None:
-        """Wait until what was appended to a file is on the disk."""
+        """Wait until everything that was appended to a file is on the disk."""
         with (self.path / name).open("rb") as file:
             os.fsync(file.fileno())
 
     def finish(self, result: RunResult) -> None:
-        """Write the result, then say that it is there; what only a running run needs goes."""
+        """Write the result, then the file `done`, and delete the checkpoints."""
         content = self.write_json("result.json", result)
         self.write("done", hashlib.sha256(content).hexdigest().encode() + b"\n")
         for name in (*_CHECKPOINTS, "failure.json"):
             (self.path / name).unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Forget what was trained, but not what the run is. First of all it is done no more, whatever comes next."""
+        """Delete what was trained, but not the configuration. The file `done` goes first."""
         (self.path / "done").unlink(missing_ok=True)
         for name in (*_CHECKPOINTS, *_WRITTEN):
             (self.path / name).unlink(missing_ok=True)
@@ -192,7 +192,7 @@ class RunFolder:
             weights.unlink()
 
     def sweep_up(self) -> None:
-        """Remove what a killed process left half written; such files are named after those they were to become."""
+        """Delete files that a killed process left half written. Their names contain the names they were to get."""
         for name in (*_CHECKPOINTS, *_WRITTEN, "done", "config.yaml", "model"):
             for leftover in self.path.glob(f".{name}*.*"):
                 leftover.unlink(missing_ok=True)
