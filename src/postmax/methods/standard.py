@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
 
-from postmax.losses import CostLoss, FPMLLoss, PosteriorLoss
+from postmax.losses import Loss
 from postmax.methods.catalogue import register
 from postmax.methods.method import Method, Setting, Step
 
@@ -72,20 +71,15 @@ def _at(loss: nn.Module, share: float) -> nn.Module:
 
 
 def _readings(loss: nn.Module, rows: Tensor) -> dict[str, Tensor]:
-    found = {"model": cast("PosteriorLoss", loss).posterior(rows)}
-    if isinstance(loss, FPMLLoss) and loss.objective.correction == "posterior":
-        found["uncorrected"] = replace(loss.objective, correction=None, transition=None).posterior(rows)
+    known = cast("Loss", loss)
+    found = {"model": known.posterior(rows)}
+    if known.corrects_posterior:
+        found["uncorrected"] = known.label_posterior(rows)
     return found
 
 
 def _label_posterior(loss: nn.Module, rows: Tensor) -> Tensor:
-    if isinstance(loss, CostLoss):
-        return loss.label_posterior(rows)
-    readings = _readings(loss, rows)
-    noise = loss.objective.transition if isinstance(loss, FPMLLoss) else None
-    if "uncorrected" in readings:
-        return readings["uncorrected"]
-    return readings["model"] if noise is None else readings["model"] @ noise.matrix.to(rows)
+    return cast("Loss", loss).label_posterior(rows)
 
 
 register("standard", Standard, "one network trained with one loss")
