@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import postmax as pm
-
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -49,13 +47,3 @@ def test_every_divergence_and_link_is_documented():
     theory = (ROOT / "docs" / "theory.md").read_text()
     for name in (*pm.divergences.names(), *pm.links.names()):
         assert re.search(rf"^\| {name}(:\w+)? \|", theory, flags=re.MULTILINE), name
-
-
-def test_the_page_of_losses_names_those_that_change_in_training():
-    noise = pm.Transition.symmetric(2, 0.2)
-    made = {name: pm.losses.get(name, transition=noise) for name in pm.losses.names()}
-    changing = {
-        name for name, loss in made.items() if any(loss.at(share) is not loss for share in (0.0, 0.2, 0.5, 0.7))
-    }
-    told = (ROOT / "docs" / "losses.md").read_text().split("change on the way:")[1].split("`at`")[0]
-    assert set(re.findall(r"`([a-z-]+)`", told)) == changing

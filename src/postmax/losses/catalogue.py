@@ -56,7 +56,7 @@ class Entry:
     def own_options(self) -> tuple[str, ...]:
         """The options of the loss itself, without those of `nn.CrossEntropyLoss`; the noise is among them."""
         if self.parts:
-            options = (option for part in self.parts for option in _entry(part).own_options)
+            options = (option for part in self.parts for option in find(part).own_options)
             return tuple(dict.fromkeys(("alpha", "beta", *options)))
         named = (p.name for p in self.parameters.values() if p.kind is not p.VAR_KEYWORD)
         return tuple(name for name in named if name not in (*CONTRACT, "num_classes"))
@@ -158,7 +158,7 @@ def get(
         ...
         postmax.errors.InputError: unknown option of the loss fpml 'divergense'. Did you mean 'divergence'? ...
     """
-    entry, known = _entry(name), option_names(name)
+    entry, known = find(name), option_names(name)
     for option in options:
         if option not in known:
             raise unknown_name(f"option of the loss {name}", option, known)
@@ -188,12 +188,12 @@ def names() -> tuple[str, ...]:
 
 def summary(name: str) -> str:
     """Return one line that says what a loss is."""
-    return _entry(name).summary
+    return find(name).summary
 
 
 def describe(name: str) -> Facts | None:
     """Return the properties of a loss: symmetric, bounded, active or passive, what it needs to know, its source."""
-    return _entry(name).facts
+    return find(name).facts
 
 
 def published(name: str, preset: str) -> Preset:
@@ -202,7 +202,7 @@ def published(name: str, preset: str) -> Preset:
     Raises:
         InputError: If there are none.
     """
-    entry = _entry(name)
+    entry = find(name)
     if entry.takes_contract and not entry.presets:
         raise InputError(f"{name} has no published settings by data set; give its options.")
     if preset not in PRESETS:
@@ -217,13 +217,13 @@ def published(name: str, preset: str) -> Preset:
 
 def option_names(name: str) -> tuple[str, ...]:
     """Return the names of the options of a loss: its own, and those it shares with `nn.CrossEntropyLoss`."""
-    entry = _entry(name)
+    entry = find(name)
     return (*(option for option in entry.own_options if option not in _NOT_OPTIONS), *entry.contract_options)
 
 
 def needs_transition(name: str, options: Mapping[str, Any]) -> bool:
     """Return whether a loss with these options uses the label noise."""
-    entry = _entry(name)
+    entry = find(name)
     if entry.parts:
         return any(needs_transition(part, options) for part in entry.parts)
     own = entry.own_options
@@ -232,12 +232,12 @@ def needs_transition(name: str, options: Mapping[str, Any]) -> bool:
 
 def parts(name: str) -> tuple[str, ...]:
     """Return the names of the two losses of which a sum is made; nothing for a loss that is not a sum."""
-    return _entry(name).parts
+    return find(name).parts
 
 
 def _build(name: str, options: Mapping[str, Any], transition: Transition | None) -> Term | Loss:
     """Return what the builder of a loss makes of its options."""
-    entry = _entry(name)
+    entry = find(name)
     if entry.build is None:
         return _sum(entry, options, transition)
     noise = {"transition": transition} if needs_transition(name, options) else {}
@@ -250,7 +250,7 @@ def _sum(entry: Entry, options: Mapping[str, Any], transition: Transition | None
     weights = [_checked_weight(name, options.get(name, default)) for name, default in defaults]
     terms = []
     for part in entry.parts:
-        own = _entry(part).own_options
+        own = find(part).own_options
         made = _build(part, {key: value for key, value in options.items() if key in own}, transition)
         terms.append(made if isinstance(made, Term) else _term_of(part, made))
     return weighted_sum(*zip(weights, terms, strict=True))
@@ -285,7 +285,7 @@ def _cannot_take(name: str, option: str) -> InputError:
     return InputError(f"the loss {name} does not take {option}: its builder has no parameter of that name.")
 
 
-def _entry(name: str) -> Entry:
+def find(name: str) -> Entry:
     """Return the entry of `name`; for two names joined by "+" an entry of their sum."""
     _discover()
     try:
@@ -294,9 +294,9 @@ def _entry(name: str) -> Entry:
         both = _parts(name)
         if both is None:
             raise
-        first, second = (_entry(part) for part in both)
+        first, second = (find(part) for part in both)
         for part in both:
-            taken = [option for option in ("alpha", "beta") if option in _entry(part).own_options]
+            taken = [option for option in ("alpha", "beta") if option in find(part).own_options]
             if taken:
                 raise InputError(
                     f"{name} cannot be made by name: alpha and beta are the weights of a sum, and {part} has "

@@ -9,7 +9,7 @@ import torch
 import postmax as pm
 from postmax.errors import InputError
 from postmax.losses import LabelledLogits, TermLoss
-from postmax.losses.catalogue import _entry
+from postmax.losses.catalogue import find
 from postmax.losses.facts import PRESETS
 
 NOISE = pm.Transition.symmetric(2, 0.2)
@@ -54,11 +54,11 @@ def test_facts(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_presets(name):
-    for preset, settings in _entry(name).presets.items():
+    for preset, settings in find(name).presets.items():
         assert preset in PRESETS
         assert settings.source
         assert make(name, preset=preset).term == make(name, **settings.options).term
-    if not _entry(name).own_options:
+    if not find(name).own_options:
         assert pm.losses.preset(name, "cifar10").options == {}
 
 
