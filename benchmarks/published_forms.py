@@ -82,7 +82,7 @@ USUAL = (
 )
 LOSSES = tuple(dict.fromkeys(form.loss for form in USUAL))
 
-# The derivative of the price of class 0 in its logit, from mpmath numbers p, r = 1 − p and the probabilities of all.
+# The derivative of the loss of class 0 in its logit, from mpmath numbers p, r = 1 − p and the probabilities of all.
 SLOPES: dict[str, Callable[[Number, Number, list[Number]], Number]] = {
     "gce": lambda p, r, _: -(p ** mp.mpf(Q)) * r,
     "nce": lambda p, r, all_p: slope_of_share([-mp.log(x) for x in all_p], [-r, *[p] * (len(all_p) - 1)]),

@@ -96,7 +96,7 @@ def test_nan_logits(divergence, reduction):
         (LABELS, {"transition": NOISE, "correction": "objective"}),
     ],
 )
-def test_nan_logits_are_reported_whatever_the_options(target, options):
+def test_nan_logits_are_reported_with_every_option(target, options):
     logits = torch.tensor([[0.0, 1.0, 2.0], [0.0, torch.nan, 2.0]])
     with raises_with("rows of logits hold NaN", error=NotFiniteError):
         pm.FPMLLoss("gan", **options)(logits, target)

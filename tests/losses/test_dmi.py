@@ -125,7 +125,7 @@ def test_transforms():
 
 
 def test_noise_shifts_the_loss():
-    # Up to the 0.001: the determinant of the noise is a factor, whatever the predictions.
+    # Up to the 0.001: the determinant of the noise is a factor for all predictions.
     noise = pm.Transition([[0.7, 0.2, 0.1], [0.0, 0.8, 0.2], [0.3, 0.0, 0.7]])
     logits, clean = make_logits(3000, 3), torch.arange(3000) % 3
     for z in (logits, 2 * logits, logits + 3 * one_hot(clean, 3)):

@@ -77,7 +77,9 @@ def test_label_smoothing_smooths_the_true_classes_under_both_factors():
     assert_close(loss.posterior(joint_minimiser(expected, (3,))), 0.8 * clean + 0.2 / 3, rtol=0, atol=1e-6)
 
 
-PAIR = pm.Transition.pair(3, 0.3)  # the objective correction of which may ask for the masked class, at infinite cost
+PAIR = pm.Transition.pair(
+    3, 0.3
+)  # its objective correction may give weight to the masked class, where the loss is infinite
 RANDOM = pm.Transition.symmetric(3, 0.4)
 
 
@@ -176,7 +178,7 @@ def test_no_row_pulls_harder_than_an_ordinary_label(noise):
     )
     assert_close(raw, noise.inverse)
     assert raw.abs().sum(1).max() > 1
-    # Seen from outside: the score of SL is linear in the weights, and no row has a steeper gradient in the score.
+    # The same seen from outside, at equal probabilities: no corrected row has a longer gradient than an ordinary label.
     logits = torch.zeros(k, k, dtype=torch.float64)
     corrected = pm.FPMLLoss("kl", "softmax", transition=noise, correction="objective", reduction="sum")
     ordinary = pm.FPMLLoss("kl", "softmax", reduction="sum")

@@ -15,9 +15,10 @@ from postmax.transition import Transition
 class Loss(nn.Module, ABC):
     """A loss that also knows what the logits it trains mean.
 
-    Write a loss of your own as a subclass with `forward` and `posterior`. Override the rest where it differs. Then
-    `postmax.losses.register` gives it a name. If the loss is the loss of a label given a row of logits, a
-    `postmax.losses.Term` is shorter: it gets class weights, ignored rows and all the rest for nothing.
+    To write a loss of your own, derive from this class, define `forward` and `posterior`, and override the other
+    methods where they differ. Then `postmax.losses.register` gives it a name. If your loss is a formula for the loss of
+    a label, given a row of logits, write a `postmax.losses.Term` instead: class weights, ignored rows and the other
+    options of `nn.CrossEntropyLoss` then work without further code.
 
     Losses can be weighed and added: `5 * get("nce") + 5 * get("mae")`.
     """

@@ -129,7 +129,7 @@ class WeightedSum(Term):
         if any(term.meaning not in (None, self.meaning) for _, term in self.terms):
             raise InputError(
                 "the same logits have different meanings for the terms of this sum (their noise, link, temperature or "
-                "clipping differs), so there is no one posterior."
+                "clipping differs), so there is no single posterior."
             )
 
     @property

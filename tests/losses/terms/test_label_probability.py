@@ -1,4 +1,4 @@
-"""Costs of the label's probability alone, against the formula in 40 digits."""
+"""Losses of the label's probability alone, against the formula in 40 digits."""
 
 import math
 

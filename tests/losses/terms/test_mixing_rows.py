@@ -85,7 +85,7 @@ def test_peer_loss_is_the_mean_over_all_pairs():
 
 
 @pytest.mark.parametrize("name", ["peer", "f-div"])
-def test_rows_that_are_ignored_are_nobodys_peers(name):
+def test_ignored_rows_are_not_peers(name):
     labels = torch.where(LABELS == 1, -100, LABELS)
     loss = pm.losses.get(name)
     assert loss.mixes_rows
@@ -96,7 +96,7 @@ def test_rows_that_are_ignored_are_nobodys_peers(name):
 
 
 @pytest.mark.parametrize("name", ["peer", "f-div"])
-def test_rows_without_any_label_are_nobodys_peers(name):
+def test_rows_without_any_label_are_not_peers(name):
     q = LOGITS.flip(0).softmax(1)
     q[2:4] = 0.0
     kept = q.sum(1) > 0

@@ -1,4 +1,4 @@
-"""Costs that read logits otherwise than through a softmax, or change what the label is."""
+"""Losses whose posterior is not the softmax, or that change the label."""
 
 import math
 from functools import cache, partial
