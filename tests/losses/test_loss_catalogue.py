@@ -1,7 +1,9 @@
 """Losses by name."""
 
 import copy
+import importlib
 import re
+import sys
 from dataclasses import dataclass
 
 import pytest
@@ -171,6 +173,40 @@ def test_a_term_of_ones_own():
     assert torch.equal(losses.get("squared-ce")(LOGITS, LABELS), both(LOGITS, LABELS))
     with pytest.raises(InputError, match="does not name two losses"):
         losses.register_sum("squared-again", "a sum of what")
+
+
+NEW_FILE = '''
+from dataclasses import dataclass
+
+from postmax.losses.catalogue import register
+from postmax.losses.facts import Facts
+from postmax.losses.term import Term
+
+
+@dataclass(frozen=True)
+class Cubed(Term):
+    """(1 − p)³ of the label's probability p."""
+
+    def __call__(self, inputs):
+        return (1 - inputs.label_log_p.exp()) ** 3
+
+
+register("cubed", Cubed, "cubed error", Facts(symmetric=False, bounded=True, role="active", source="me"))
+'''
+
+
+@pytest.mark.usefixtures("own_registry")
+@pytest.mark.parametrize("package", ["postmax.losses", "postmax.losses.terms"])
+def test_one_file_adds_a_loss(package, tmp_path, monkeypatch):
+    (tmp_path / "a_new_file.py").write_text(NEW_FILE)
+    monkeypatch.setattr(importlib.import_module(package), "__path__", [str(tmp_path)])
+    catalogue._discover.cache_clear()
+    try:
+        assert "cubed" in losses.names()
+        p = LOGITS.softmax(1)[range(6), LABELS]
+        torch.testing.assert_close(losses.get("cubed")(LOGITS, LABELS), ((1 - p) ** 3).mean())
+    finally:
+        monkeypatch.delitem(sys.modules, f"{package}.a_new_file")
 
 
 @pytest.mark.usefixtures("own_registry")

@@ -77,9 +77,7 @@ def test_label_smoothing_smooths_the_true_classes_under_both_factors():
     assert_close(loss.posterior(joint_minimiser(expected, (3,))), 0.8 * clean + 0.2 / 3, rtol=0, atol=1e-6)
 
 
-PAIR = pm.Transition.pair(
-    3, 0.3
-)  # its objective correction may give weight to the masked class, where the loss is infinite
+PAIR = pm.Transition.pair(3, 0.3)  # its objective correction may weigh the masked class, where the loss is infinite
 RANDOM = pm.Transition.symmetric(3, 0.4)
 
 

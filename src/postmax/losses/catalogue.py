@@ -230,11 +230,6 @@ def needs_transition(name: str, options: Mapping[str, Any]) -> bool:
     return "transition" in own and ("correction" not in own or options.get("correction") is not None)
 
 
-def parts(name: str) -> tuple[str, ...]:
-    """Return the names of the two losses of which a sum is made; nothing for a loss that is not a sum."""
-    return find(name).parts
-
-
 def _build(name: str, options: Mapping[str, Any], transition: Transition | None) -> Term | Loss:
     """Return what the builder of a loss makes of its options."""
     entry = find(name)
@@ -286,7 +281,7 @@ def _cannot_take(name: str, option: str) -> InputError:
 
 
 def find(name: str) -> Entry:
-    """Return the entry of `name`; for two names joined by "+" an entry of their sum."""
+    """Return the entry of `name`; for two names joined by "+", an entry of their sum."""
     _discover()
     try:
         return _LOSSES.get(name)
