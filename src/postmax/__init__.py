@@ -3,7 +3,7 @@
 Importing this package loads torch and numpy, nothing else.
 """
 
-from postmax import costs, divergences, functional, links, losses
+from postmax import divergences, functional, links, losses
 from postmax.errors import InputError
 from postmax.estimation import TransitionEstimate, estimate_transition
 from postmax.labels import encode_labels
@@ -18,7 +18,6 @@ __all__ = [
     "Transition",
     "TransitionEstimate",
     "__version__",
-    "costs",
     "divergences",
     "encode_labels",
     "estimate_transition",

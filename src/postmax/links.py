@@ -35,17 +35,19 @@ class Link:
     Attributes:
         name: What to call it.
         log_ratio: The map z ↦ log D.
+        logits: The inverse map log D ↦ z; for the softmax, one of the inverse maps.
         gives_probabilities: The link models the posterior c·D, which is at most one, rather than D.
         normalised: D sums to one over the classes.
     """
 
     name: str
     log_ratio: Callable[[Tensor], Tensor]
+    logits: Callable[[Tensor], Tensor]
     gives_probabilities: bool = False
     normalised: bool = False
 
 
-def _exp(z: Tensor) -> Tensor:
+def _identity(z: Tensor) -> Tensor:
     return z
 
 
@@ -61,16 +63,24 @@ def _softplus(z: Tensor) -> Tensor:
     return torch.where(left, z - e * (1 / 2 - e * (5 / 24 - e / 8)), near)
 
 
+def _softplus_inverse(log_d: Tensor) -> Tensor:
+    return log_d.exp().expm1().log()
+
+
 def _sigmoid(z: Tensor) -> Tensor:
     return logsigmoid(z)
 
 
+def _sigmoid_inverse(log_d: Tensor) -> Tensor:
+    return log_d - (-log_d.exp()).log1p()
+
+
 _REGISTRY: Registry[Link] = Registry("link")
 for _link in (
-    Link("exp", _exp),
-    Link("softmax", _softmax, gives_probabilities=True, normalised=True),
-    Link("softplus", _softplus),
-    Link("sigmoid", _sigmoid, gives_probabilities=True),
+    Link("exp", _identity, _identity),
+    Link("softmax", _softmax, _identity, gives_probabilities=True, normalised=True),
+    Link("softplus", _softplus, _softplus_inverse),
+    Link("sigmoid", _sigmoid, _sigmoid_inverse, gives_probabilities=True),
 ):
     _REGISTRY.add(_link, _link.name)
 
