@@ -18,8 +18,6 @@ from postmax.losses.term_loss import TermLoss
 from postmax.registry import Registry, import_modules, unknown_name
 from postmax.transition import Transition
 
-_NOT_OPTIONS = ("transition", "num_classes")  # `get` has arguments of its own for these
-
 
 @dataclass(frozen=True)
 class Entry:
@@ -218,7 +216,8 @@ def published(name: str, preset: str) -> Preset:
 def option_names(name: str) -> tuple[str, ...]:
     """Return the names of the options of a loss: its own, and those it shares with `nn.CrossEntropyLoss`."""
     entry = find(name)
-    return (*(option for option in entry.own_options if option not in _NOT_OPTIONS), *entry.contract_options)
+    # The noise is left out, because `get` has an argument of its own for it.
+    return (*(option for option in entry.own_options if option != "transition"), *entry.contract_options)
 
 
 def needs_transition(name: str, options: Mapping[str, Any]) -> bool:
