@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import multiprocessing
 import os
@@ -38,10 +39,8 @@ def enter_and_leave(path: Path, rounds: int) -> None:
         except BusyError:
             pass
         finally:
-            try:
+            with contextlib.suppress(OSError):
                 path.parent.rmdir()
-            except OSError:
-                pass
 
 
 def take_the_run(path: Path, rounds: int) -> None:

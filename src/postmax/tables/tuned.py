@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from postmax.errors import DataError, InputError
+from postmax.errors import InputError
 from postmax.files import atomic_write
 from postmax.locks import hold
 from postmax.registry import unknown_name

@@ -1,0 +1,12 @@
+"""Fixtures for tests that start worker processes."""
+
+import multiprocessing
+
+import pytest
+
+
+@pytest.fixture
+def quick_workers(monkeypatch):
+    """Workers that do not spend seconds on importing torch, for tests that do not depend on how workers start."""
+    multiprocessing.set_forkserver_preload(["postmax.sweep.sweep"])
+    monkeypatch.setattr("postmax.sweep.launchers.local_processes.START_METHOD", "forkserver")
