@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ from filelock import BaseFileLock, FileLock, Timeout
 
 from postmax.errors import BusyError, DataError
 
+# What file systems answer that do not know locks, such as some of those in a network.
+_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 _ATTEMPTS = 20
 _SECONDS_BETWEEN_ATTEMPTS = 0.01
 
@@ -65,19 +68,20 @@ def _take(path: Path, wait: bool, busy: str) -> BaseFileLock:
             lock.acquire()
         except Timeout as error:
             raise BusyError(busy) from error
-        except FileNotFoundError as error:
-            # The last holder deleted the folder just after it was created here. This cannot go on for long.
-            missing = error
+        except (FileNotFoundError, FileExistsError) as error:
+            # The last holder deletes the folder while it is created here. This cannot go on for long.
+            failure: OSError = error
             time.sleep(_SECONDS_BETWEEN_ATTEMPTS)
         except OSError as error:
             raise _cannot_lock(path, error) from error
         else:
             return lock
-    raise _cannot_lock(path, missing) from missing
+    raise _cannot_lock(path, failure) from failure
 
 
 def _cannot_lock(path: Path, error: OSError) -> DataError:
-    return DataError(
-        f"{path.parent} cannot be written, or its file system has no locks ({error.strerror or error}). Use another "
-        "folder."
-    )
+    if error.errno in _NO_LOCKS:
+        return DataError(
+            f"the file system of {path.parent} has no locks ({error.strerror}): use another one."
+        )
+    return DataError(f"{path.parent} cannot be written: {error.strerror or error}.")
