@@ -81,7 +81,5 @@ def _take(path: Path, wait: bool, busy: str) -> BaseFileLock:
 
 def _cannot_lock(path: Path, error: OSError) -> DataError:
     if error.errno in _NO_LOCKS:
-        return DataError(
-            f"the file system of {path.parent} has no locks ({error.strerror}): use another one."
-        )
+        return DataError(f"the file system of {path.parent} has no locks ({error.strerror}): use another one.")
     return DataError(f"{path.parent} cannot be written: {error.strerror or error}.")
