@@ -36,7 +36,7 @@ class LocalProcesses:
     The executor of the standard library was chosen over that of `loky`, which was compared with it. Both need the
     arrangement above. The standard library tells a worker when its parent has died, also by `kill -9`; on Linux and
     macOS loky does not. It lets us create the process, so that we know its exit code as a number; loky has it in the
-    text of an error. And it is no further dependency. An advantage of loky is that a script needs no
+    text of an error. It adds no dependency. An advantage of loky is that a script needs no
     `if __name__ == "__main__":`; here a script that lacks it is told so.
 
     Args:
