@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import sys
 import threading
 import time
 from concurrent.futures import Future
@@ -10,8 +12,9 @@ from concurrent.futures import Future
 import pytest
 import torch
 from fake_launcher import Threads
-from fake_runs import MEMORY_ERRORS, drive, execute, finish, job, log_of
+from fake_runs import MEMORY_ERRORS, drive, execute, finish, job, log_of, pids_of
 
+from postmax import plugins
 from postmax.errors import DataError, InputError, PostmaxError
 from postmax.runs.folder import RunFolder
 from postmax.sweep.events import SweepError
@@ -266,10 +269,15 @@ def test_a_failed_sweep_is_not_an_input_error(tmp_path):
     assert not isinstance(caught.value, InputError)
 
 
-def test_modules_are_imported_before_the_runs(tmp_path, monkeypatch):
-    (tmp_path / "my_method.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'w').close()\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    run([job(0)], tmp_path / "store", imports=["my_method"])
-    assert (tmp_path / "imported").exists()
-    with pytest.raises(SweepError, match="no_such_module"):
-        run([job(1)], tmp_path / "store", imports=["no_such_module"])
+@pytest.mark.usefixtures("quick_workers")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_runs_have_the_plugins_of_the_sweep(tmp_path, monkeypatch, workers):
+    monkeypatch.setattr(plugins, "_imported", [])
+    (tmp_path / "my_method.py").write_text(f"import os; open({str(tmp_path)!r} + f'/{{os.getpid()}}', 'w').close()\n")
+    plugins.load([str(tmp_path / "my_method.py")])
+    try:
+        run([job(0, seconds=0.1), job(1, seconds=0.1)], tmp_path / "store", workers=workers)
+    finally:
+        sys.modules.pop("my_method")
+    imported = {int(path.name) for path in tmp_path.iterdir() if path.name.isdecimal()}
+    assert imported == {os.getpid(), *pids_of(tmp_path / "store")}

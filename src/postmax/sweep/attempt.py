@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 
 import torch
 
+from postmax import plugins
 from postmax.errors import BusyError, PostmaxError
 from postmax.runs import DamagedRun, RunFolder
 from postmax.sweep.events import Outcome
@@ -28,14 +28,14 @@ class Task:
         config: The configuration of the run.
         folder: The folder of the run.
         again: Whether the run failed before and must begin anew.
-        imports: Names of modules to import first. They register the losses, methods, models or data sets that the
-            configuration names and that are not part of postmax.
+        plugins: The plugins to load first, as `postmax.plugins.loaded` names them. They register the losses, methods,
+            models or data sets that the configuration names and that are not part of postmax.
     """
 
     config: RunConfig
     folder: Path
     again: bool = False
-    imports: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
 
 
 def attempt(task: Task, execute: Execute, **options: Any) -> Outcome:
@@ -48,8 +48,7 @@ def attempt(task: Task, execute: Execute, **options: Any) -> Outcome:
     """
     threads = torch.get_num_threads()
     try:
-        for name in task.imports:
-            importlib.import_module(name)
+        plugins.load(task.plugins)
         if task.again:
             _forget_failure(task.folder)
         execute(task.config, task.folder, **options)

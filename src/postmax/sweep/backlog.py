@@ -5,9 +5,10 @@ from __future__ import annotations
 import shlex
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
+from postmax import plugins
 from postmax.runs.damage import damage
 from postmax.runs.folder import RunFolder
 from postmax.runs.job import Job
@@ -27,24 +28,15 @@ class Backlog:
         retry_failed: Whether to run jobs again that failed before.
         patience: If another process works on a run, try again after this many seconds.
         watch: A function that gets the events.
-        imports: Names of modules that the process of a job must import first.
     """
 
     def __init__(
-        self,
-        jobs: Iterable[Job],
-        store: Path,
-        *,
-        retry_failed: bool,
-        patience: float,
-        watch: Watcher | None,
-        imports: Sequence[str] = (),
+        self, jobs: Iterable[Job], store: Path, *, retry_failed: bool, patience: float, watch: Watcher | None
     ) -> None:
         self.report = SweepReport()
         self._store = store
         self._patience = patience
         self._watch = watch
-        self._imports = tuple(imports)
         self._waiting = deque({job.run_id: job for job in jobs}.values())
         self._aside: deque[tuple[float, Job]] = deque()
         self._retry = {job.run_id for job in self._waiting} if retry_failed else set()
@@ -69,7 +61,7 @@ class Backlog:
                 # A failed job is tried again once only. If another sweep tries it now, that attempt counts.
                 self._retry.discard(job.run_id)
                 self.tell(Event("started", job))
-                return job, Task(job.config, folder.path, again=state == "failed", imports=self._imports)
+                return job, Task(job.config, folder.path, again=state == "failed", plugins=plugins.loaded())
         return None
 
     def settle(self, job: Job, outcome: Outcome) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 
@@ -29,13 +29,13 @@ def sweep(
     threads: int | None = None,
     execute: Execute = execute_run,
     patience: float = 1.0,
-    imports: Sequence[str] = (),
     launcher: Launcher | None = None,
 ) -> SweepReport:
     """Run jobs, each in its folder `store/<run id>`, until every job is done or has failed.
 
     Any number of sweeps may share a store. A run that another process works on is put aside, and taken over if that
-    process ends without finishing it. A sweep that was killed continues when the same call is made again.
+    process ends without finishing it. A sweep that was killed continues when the same call is made again. Worker
+    processes load the same plugins as this process, see `postmax.plugins.loaded`.
 
     Args:
         jobs: The jobs, in the order in which they should run.
@@ -46,7 +46,6 @@ def sweep(
         threads: The number of torch threads in each worker process; by default an equal share of the cores.
         execute: The function that runs a configuration. Worker processes import it by its name.
         patience: If another process works on a run, try again after this many seconds.
-        imports: Names of modules that the process of a job imports first.
         launcher: Who runs the jobs, in place of `workers`, `threads` and `execute`.
 
     Raises:
@@ -60,7 +59,7 @@ def sweep(
         store.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"{store} cannot be the folder of the runs: {error.strerror or error}.") from error
-    backlog = Backlog(jobs, store, retry_failed=retry_failed, patience=patience, watch=watch, imports=imports)
+    backlog = Backlog(jobs, store, retry_failed=retry_failed, patience=patience, watch=watch)
     following = Following(backlog.tell)
     if launcher is None and workers > 1:
         launcher = LocalProcesses(workers, execute, threads=threads)

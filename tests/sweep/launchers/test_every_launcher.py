@@ -9,6 +9,7 @@ import torch
 from fake_launcher import Threads
 from fake_runs import execute, finish, job, log_of
 
+from postmax import plugins
 from postmax.runs import RunFolder
 from postmax.sweep.attempt import Task
 from postmax.sweep.events import Outcome
@@ -90,19 +91,21 @@ def test_begins_a_failed_run_again_when_the_task_says_so(tmp_path, launcher):
         assert len(log_of(tmp_path)) == 2 * once
 
 
-def test_imports_modules_before_the_run(tmp_path, monkeypatch, launcher):
-    (tmp_path / "a_plugin.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'w').close()\n")
-    monkeypatch.syspath_prepend(tmp_path)
+def test_loads_plugins_before_the_run(tmp_path, monkeypatch, launcher):
+    monkeypatch.setattr(plugins, "_imported", [])
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    plugin = tmp_path / "a_plugin.py"
+    plugin.write_text(f"open({str(tmp_path / 'imported')!r}, 'w').close()\n")
     first, second = task(tmp_path, 0), task(tmp_path, 1)
     try:
         with launcher:
-            assert outcome(launcher, Task(first.config, first.folder, imports=("a_plugin",))) == Outcome("done")
+            assert outcome(launcher, Task(first.config, first.folder, plugins=(str(plugin),))) == Outcome("done")
             assert (tmp_path / "imported").exists()
-            missing = outcome(launcher, Task(second.config, second.folder, imports=("no_such_plugin",)))
+            missing = outcome(launcher, Task(second.config, second.folder, plugins=("no_such_plugin",)))
     finally:
         sys.modules.pop("a_plugin", None)
     assert missing.ending == "error"
-    assert "No module named 'no_such_plugin'" in missing.reason
+    assert missing.reason.startswith("cannot import 'no_such_plugin'")
     assert not second.folder.exists()
 
 

@@ -157,7 +157,7 @@ def test_a_job_that_cannot_be_sent_is_an_error_of_the_launcher(tmp_path):
     one = task(tmp_path)
     with LocalProcesses(1, execute) as launcher:
         with pytest.raises(LauncherError, match="could not be handed to a worker"):
-            launcher.submit(Task(one.config, one.folder, imports=(threading.Lock(),))).result(60)
+            launcher.submit(Task(one.config, one.folder, plugins=(threading.Lock(),))).result(60)
         assert launcher.submit(one).result(60) == Outcome("done")
     assert len(pids_of(tmp_path)) == 1
     assert not any(map(alive, pids_of(tmp_path)))
