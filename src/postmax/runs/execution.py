@@ -64,7 +64,7 @@ def execute(
 
     Raises:
         DivergedError: If the loss is no number any more; the folder remembers it.
-        BusyError: If another process is working on the run.
+        Busy: If another process is working on the run.
         DataError: If the data or the folder cannot be used; what was there before is still there.
     """
     run = RunFolder(folder)
