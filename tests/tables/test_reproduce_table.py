@@ -20,7 +20,7 @@ def test_a_small_breast_cancer_table(tmp_path):
     kinds = []
     report = sweep(todo, tmp_path, watch=lambda event: kinds.append(event.kind))
     assert report.done == [job.run_id for job in todo]
-    assert kinds.count("step") == 2 * len(todo)
+    assert kinds.count("progress") == 2 * len(todo)
     for job in todo:
         assert RunFolder(tmp_path / job.run_id).config() == job.config
 

@@ -10,17 +10,15 @@ from typing import Annotated, Any
 import typer
 
 from postmax import data, losses
+from postmax.cli.live import show_run
 from postmax.cli.options import JsonFlag, OutFolder
-from postmax.cli.progress import show_progress
+from postmax.duration import in_words
 from postmax.errors import DataError, InputError
 from postmax.registry import unknown_name
 from postmax.report.rules import RULES
 from postmax.report.single import write_run_report
 from postmax.report.text import ours
-from postmax.runs import Progress, RunFolder, execute
-from postmax.runs.job import Job
-from postmax.sweep.events import Event
-from postmax.sweep.forecast import in_words
+from postmax.runs import RunFolder, execute
 from postmax.tables.table import Cell
 from postmax.train import RunConfig, make_config, resolve
 from postmax.train.defaults import with_defaults
@@ -130,16 +128,9 @@ def _run(config: RunConfig, folder: RunFolder, as_json: bool, *, previous: bool 
         raise InputError(
             f"{folder.failure()} This run failed so before; `postmax resume {quoted} --restart` tries it again."
         )
-    job = Job(config, label=config.data.name or Path(config.data.path or "").name)
     try:
-        with show_progress([job]) as watch:
-            watch(Event("started", job))
-
-            def tell(progress: Progress) -> None:
-                watch(Event("step", job, progress))
-
-            execute(config, folder.path, progress=tell, previous=previous, restart=restart)
-            watch(Event("done", job))
+        with show_run(config.data.name or Path(config.data.path or "").name) as show:
+            execute(config, folder.path, progress=show, previous=previous, restart=restart)
     except KeyboardInterrupt:
         begun = (folder.path / "config.yaml").exists()
         how = f". Go on with: postmax resume {quoted}" if begun else " before training began."

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
+from postmax.duration import in_words
 from postmax.errors import DataError, InputError
 from postmax.extras import need
 from postmax.files import atomic_write
@@ -16,7 +17,6 @@ from postmax.report.grids import table_view
 from postmax.report.pictures import draw
 from postmax.report.rules import ordered
 from postmax.report.tuned_text import HEADING, in_short
-from postmax.sweep.forecast import in_words
 from postmax.tables.table import Table
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -13,6 +12,7 @@ from typing import Any, Literal, cast
 
 from postmax.errors import DataError, InputError
 from postmax.files import atomic_write
+from postmax.locks import hold
 from postmax.runs import checkpoint
 from postmax.runs.checkpoint import DamagedRun
 from postmax.train.config import RunConfig, read_config
@@ -22,10 +22,6 @@ _CHECKPOINTS = (checkpoint.NAME, checkpoint.PREVIOUS)
 _WRITTEN = ("metrics.jsonl", "failure.json", "result.json", "environment.json", "report.html")
 
 State = Literal["new", "started", "failed", "done"]
-
-
-class Busy(InputError):  # noqa: N818  (says what it is)
-    """Another process is working on the run."""
 
 
 class RunFolder:
@@ -54,41 +50,22 @@ class RunFolder:
         """Inside, no other process can take the run. The kernel gives the lock back when a process dies.
 
         Raises:
-            Busy: If another process has it.
+            BusyError: If another process has it.
             DataError: If the folder cannot be written.
         """
+        lock = self.path / "lock"
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            file = (self.path / "lock").open("a")
-        except OSError as error:
-            raise DataError(f"{self.path} cannot be written: {error.strerror}.") from error
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise self._busy() from error
-            if not self._is_the_lock(file.fileno()):
-                raise self._busy()
-            try:
-                yield
-            finally:
-                self._leave_nothing()
-
-    def _busy(self) -> Busy:
-        return Busy(f"{self.path}: another process is working on this run.")
-
-    def _is_the_lock(self, descriptor: int) -> bool:
-        """Whether the file we hold is still the one others will find: the last user may have taken it away."""
-        try:
-            return os.path.samestat(os.fstat(descriptor), (self.path / "lock").stat())
-        except FileNotFoundError:
-            return False
-
-    def _leave_nothing(self) -> None:
-        """A run that could not even begin has no folder."""
-        if [entry.name for entry in self.path.iterdir()] == ["lock"]:
-            (self.path / "lock").unlink()
-            with suppress(OSError):
+            with hold(lock, wait=False, busy=f"{self.path}: another process is working on this run."):
+                try:
+                    yield
+                finally:
+                    # A run that could not begin leaves no folder. Windows cannot delete a file that is open, but there
+                    # `hold` deletes it at its end.
+                    if [entry.name for entry in self.path.iterdir()] == [lock.name]:
+                        with suppress(OSError):
+                            lock.unlink()
+        finally:
+            with suppress(OSError):  # only an empty folder can be removed in this way
                 self.path.rmdir()
 
     def config(self) -> RunConfig:

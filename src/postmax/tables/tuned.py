@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
-from postmax.errors import DataError, InputError
+from postmax.errors import InputError
 from postmax.files import atomic_write
+from postmax.locks import hold
 from postmax.registry import unknown_name
 from postmax.tables import spec as protocols
 from postmax.tables.cells import Resolve, Resolver, TableJob, runs
@@ -240,21 +239,9 @@ def add_to_file(tuned: Tuned, path: Path, protocol: Protocol) -> None:
         DataError: If the file cannot be read or written.
         InputError: If the other rows were tried in another way than the table says now.
     """
-    with _alone(path):
+    # The file itself is replaced when it is written, so it cannot carry the lock.
+    with hold(path.with_name(f".{path.name}.lock"), wait=True):
         write_tuned(tuned.merged_into(rows_to_keep(path, tuned, protocol)), path)
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Inside, no other process is; it waits. The kernel gives the lock back when a process dies."""
-    try:
-        # The file itself is replaced when it is written, so it cannot carry the lock.
-        file = path.with_name(f".{path.name}.lock").open("a")
-    except OSError as error:
-        raise DataError(f"{path.parent} cannot be written: {error.strerror}.") from error
-    with file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def lender_of(protocol: Protocol, scale: str) -> Protocol | None:
