@@ -18,8 +18,8 @@ from postmax.errors import DataError, InputError
 from postmax.runs.checkpoint import DamagedRun
 from postmax.runs.folder import RunFolder
 from postmax.sweep.sweep import sweep
+from postmax.tables.cells import Placement
 from postmax.tables.cells import TableJob as Job
-from postmax.tables.cells import Use
 from postmax.train.config import RunConfig, make_config
 
 MEMORY_ERRORS = {
@@ -41,7 +41,7 @@ class FakeProgress:
 def job(number: int, *, epochs: int = 3, seconds: float = 0.0, seeds=(0,), **behaviour) -> Job:
     model = {"name": "mlp", "number": number, "seconds": seconds, **behaviour}
     config = make_config({"data": {"name": "digits"}, "epochs": epochs, "model": model, "seeds": seeds})
-    return Job(config, f"job {number}", (Use("panel", f"row {number}", "column"),))
+    return Job(config, f"job {number}", (Placement("panel", f"row {number}", "column"),))
 
 
 def execute(config: RunConfig, folder: Path, *, progress=None) -> dict:

@@ -6,7 +6,8 @@ import hashlib
 import math
 import random
 
-from postmax.report import Group, NoiseMatrix, ReportContent, Run, Series
+from postmax.report.content import Group, NoiseMatrix, Series
+from postmax.report.table.content import Run, TableContent
 from postmax.tables.table import Cell, Panel, Table
 
 PANELS = ("[e0, e1] = [0.1, 0.3]", "[e0, e1] = [0.2, 0.4]")
@@ -115,7 +116,7 @@ def realistic(seeds=20, epochs=100, rows=ROWS):
         NoiseMatrix(panel, ("malignant", "benign"), matrix)
         for panel, matrix in zip(PANELS, (((0.7, 0.3), (0.1, 0.9)), ((0.6, 0.4), (0.2, 0.8))), strict=True)
     )
-    return ReportContent(
+    return TableContent(
         title="Breast cancer with binary label noise",
         about="Test accuracy on the Wisconsin breast-cancer table (569 rows, 30 features). A label of class 0 is "
         "flipped with probability e1, one of class 1 with e0; the columns say what is done about it.",
@@ -152,4 +153,4 @@ def small(**changes):
         "command": "postmax reproduce small",
         **changes,
     }
-    return ReportContent(**values)
+    return TableContent(**values)

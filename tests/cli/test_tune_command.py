@@ -7,9 +7,10 @@ import yaml
 
 from postmax.cli import main
 from postmax.cli import tune as tune_module
-from postmax.tables.spec import load
-from postmax.tables.tuned import TunedRow, add_to_file, read_tuned
+from postmax.tables import load
+from postmax.tables.tuned import TunedRow, read_tuned
 from postmax.tuning.choose import nothing_chosen
+from postmax.tuning.tuned_file import add_to_file
 
 
 def run(capsys, *arguments):

@@ -19,10 +19,11 @@ from postmax.data.ilsvrc import read_ilsvrc
 from postmax.data.webvision import read_webvision
 from postmax.registry import Registry
 from postmax.report.content import Series
-from postmax.report.traces import TEST, band
+from postmax.report.pictures.traces import TEST, band
 from postmax.sweep.sweep import sweep
-from postmax.tables.jobs import jobs, runs
-from postmax.tables.spec import load, names
+from postmax.tables import load, names
+from postmax.tables.cells import cell_jobs
+from postmax.tables.jobs import jobs
 from postmax.tables.tabulate import tabulate
 from postmax.train.prepare import load_also, load_rows
 
@@ -60,7 +61,7 @@ def test_the_tables_that_are_here():
     ],
 )
 def test_figures(table, panel, row, column, figure):
-    assert load(table).figure(panel, row, column) == figure
+    assert load(table).reported_value(panel, row, column) == figure
 
 
 @pytest.mark.parametrize("table", ["apl", "cifar10-symmetric", "asymmetric", "webvision"])
@@ -68,13 +69,13 @@ def test_every_row_that_runs_by_itself_has_all_figures(table):
     found = load(table)
     for panel in found.panels:
         for row in found.rows:
-            figures = [found.figure(panel.name, row.name, column.name) for column in found.columns]
+            figures = [found.reported_value(panel.name, row.name, column.name) for column in found.columns]
             assert all((figure is None) == row.optional for figure in figures), row.name
 
 
 def configs(table, scale="paper"):
     todo = jobs(load(table), scale, rows=["all"], columns=["all"], seeds=1)
-    return {(use.row, use.column): job.config for job in todo for use in job.uses}
+    return {(place.row, place.column): job.config for job in todo for place in job.placements}
 
 
 def test_the_published_protocols():
@@ -160,8 +161,8 @@ def untuned(table):
     """Configurations of a table at scale cpu, by row and what the labels are, before settings are chosen for rows."""
     found = load(table)
     rows, columns = found.chosen_rows("cpu", ["all"]), found.chosen_columns("cpu", ["all"])
-    todo = runs(found, "cpu", rows, columns, seeds=range(5), settings={})
-    return {(use.row, job.config.data.name, job.config.noise): job.config for job in todo for use in job.uses}
+    todo = cell_jobs(found, "cpu", rows, columns, seeds=range(5), settings={})
+    return {(place.row, job.config.data.name, job.config.noise): job.config for job in todo for place in job.placements}
 
 
 BORROWERS = [name for name in TABLES if any(size.tuned_by == "embeddings" for size in load(name).scales.values())]

@@ -9,17 +9,19 @@ import yaml
 from fake_runs import fake_result
 
 from postmax.errors import DataError, InputError
-from postmax.report.text import to_json
-from postmax.report.tuned_text import in_short, tuned_to_markdown
+from postmax.report.table.text import to_json
+from postmax.report.table.tuned_text import tuned_to_markdown
 from postmax.runs.folder import RunFolder
 from postmax.sweep.sweep import sweep
-from postmax.tables import spec as protocols
+from postmax.tables import catalogue
+from postmax.tables.catalogue import make
 from postmax.tables.jobs import jobs
-from postmax.tables.spec import make
 from postmax.tables.tabulate import tabulate
-from postmax.tables.tuned import Score, TunedRow, add_to_file, digest, read_tuned, rows_to_keep, write_tuned
-from postmax.train.settings import read_yaml
+from postmax.tables.trials import digest
+from postmax.tables.tuned import Score, TunedRow, read_tuned
+from postmax.train.settings import as_overrides, read_yaml
 from postmax.tuning.choose import choose, nothing_chosen, trial_jobs, trials
+from postmax.tuning.tuned_file import add_to_file, merged, rows_to_keep, write_tuned
 
 TUNING = {"columns": ["low", "high"], "seeds": [100, 101, 102], "budget": 4}
 
@@ -77,7 +79,7 @@ def fill(tried, store, accuracy):
     """Finish all runs; None is a run that diverged."""
     for trial in tried:
         for job in trial.jobs:
-            column = job.uses[0].column
+            column = job.placements[0].column
             if accuracy(trial.settings, column, job.config.seeds[0]) is None:
                 fail(job, store)
             else:
@@ -224,10 +226,10 @@ def test_where_everything_diverged_the_first_is_taken(tmp_path):
 
 def test_panels_are_columns_of_their_own(tmp_path):
     panels = [{"name": "A"}, {"name": "B", "set": {"batch_size": 7}}]
-    protocol = table(panels=panels)
-    tried = trials(protocol, "small")
+    spec = table(panels=panels)
+    tried = trials(spec, "small")
     fill(tried, tmp_path, lambda settings, column, seed: settings["optimiser.lr"])
-    tuned = choose(protocol, "small", tried, tmp_path)
+    tuned = choose(spec, "small", tried, tmp_path)
     assert set(tuned.rows["KL"].scores[0].accuracy) == {"A · low", "A · high", "B · low", "B · high"}
 
 
@@ -273,10 +275,10 @@ def test_other_rows_stay_where_some_are_tuned_again():
     new = nothing_chosen(table(), "small").model_copy(
         update={"rows": {"SL": TunedRow(chosen={"loss.floor": 0.1}, scores=())}}
     )
-    assert new.merged_into(old).settings == {**old.settings, "SL": {"loss.floor": 0.1}}
+    assert merged(new, old).settings == {**old.settings, "SL": {"loss.floor": 0.1}}
     for key, value in {"seeds": (7,), "columns": ("low",), "budget": 9, "scale": "x", "table": "y"}.items():
         with pytest.raises(InputError, match=f"tuned with another {key}"):
-            new.merged_into(a_tuned(**{key: value}))
+            merged(new, a_tuned(**{key: value}))
 
 
 @pytest.mark.parametrize(
@@ -363,7 +365,7 @@ def test_rows_that_cannot_stay_are_not_mixed_with_others(tmp_path):
     other = table(run={**content()["run"], "epochs": 3})
     with pytest.raises(InputError, match="row 'SL' was tuned when"):
         add_to_file(a_tuned(("KL",)), path, other)
-    with pytest.raises(InputError, match=r"rows that are there \(SL\) were tuned with another seeds"):
+    with pytest.raises(InputError, match=r"rows that the file has already \(SL\) were tuned with another seeds"):
         add_to_file(a_tuned(("KL",), seeds=(7,)), path, table())
     assert path.read_bytes() == before
     add_to_file(a_tuned(("SL",), seeds=(7,)), path, table())  # nothing has to stay
@@ -375,13 +377,13 @@ def test_rows_that_cannot_stay_are_not_mixed_with_others(tmp_path):
 
 def test_tuned_settings_come_after_row_and_column():
     todo = jobs(table(), "small", rows=["all"], tuned=a_tuned())
-    rates = {(use.row, use.column): job.config.optimiser.lr for job in todo for use in job.uses}
+    rates = {(place.row, place.column): job.config.optimiser.lr for job in todo for place in job.placements}
     assert {rates["KL", column] for column in ("low", "high", "clean")} == {0.01}
     assert (rates["CE", "low"], rates["CE", "high"]) == (0.02, 0.7)
     assert rates["SL", "low"] == 0.02  # it has no entry
     for job in todo:
-        for use in job.uses:
-            assert use.tuned == (a_tuned().settings["KL"] if use.row == "KL" else {})
+        for place in job.placements:
+            assert place.tuned == (a_tuned().settings["KL"] if place.row == "KL" else {})
 
 
 def test_keys_of_a_grid_cannot_be_overridden():
@@ -400,23 +402,23 @@ def test_a_seed_that_chose_does_not_judge():
 @pytest.fixture
 def our_tables(tmp_path, monkeypatch):
     """A folder of tables as if they came with postmax, with settings that were tuned for one of them."""
-    monkeypatch.setattr(protocols, "_FOLDER", tmp_path)
+    monkeypatch.setattr(catalogue, "_SHIPPED", tmp_path)
     (tmp_path / "test.yaml").write_text(yaml.safe_dump(content()))
     (tmp_path / "tuned").mkdir()
-    write_tuned(a_tuned(), protocols.tuned_file("test", "small"))
+    write_tuned(a_tuned(), tmp_path / "tuned" / "test-small.yaml")
     return tmp_path
 
 
 def test_what_comes_with_a_table_is_used_for_it_alone(our_tables):
-    def rate(protocol, scale="small"):
-        return jobs(protocol, scale, rows=["KL"], columns=["low"])[0].config.optimiser.lr
+    def rate(spec, scale="small"):
+        return jobs(spec, scale, rows=["KL"], columns=["low"])[0].config.optimiser.lr
 
-    assert protocols.names() == ("test",)
-    assert rate(protocols.load("test")) == 0.01
-    assert rate(protocols.load("test"), "plain") == 0.5
+    assert catalogue.names() == ("test",)
+    assert rate(catalogue.load("test")) == 0.01
+    assert rate(catalogue.load("test"), "plain") == 0.5
     assert rate(table(title="Another table of this name")) == 0.5
     # While settings are tried, none that were chosen before play a part.
-    assert {job.config.optimiser.lr for job in trial_jobs(trials(protocols.load("test"), "small"))} == {0.1, 0.01}
+    assert {job.config.optimiser.lr for job in trial_jobs(trials(catalogue.load("test"), "small"))} == {0.1, 0.01}
 
 
 def a_borrower(lender="test", name="borrower", **changes):
@@ -430,11 +432,11 @@ def a_borrower(lender="test", name="borrower", **changes):
 def test_a_table_borrows_what_was_chosen_for_another(our_tables):
     borrower = a_borrower()
     assert [job.config.optimiser.lr for job in jobs(borrower, "plain")] == [0.02, 0.5]
-    borrowed = {job.run_id: {use.row for use in job.uses} for job in jobs(borrower, "small")}
-    lent = {job.run_id for job in jobs(protocols.load("test"), "small", rows=["CE", "KL"], columns=["low"])}
+    borrowed = {job.run_id: {place.row for place in job.placements} for job in jobs(borrower, "small")}
+    lent = {job.run_id for job in jobs(catalogue.load("test"), "small", rows=["CE", "KL"], columns=["low"])}
     assert set(borrowed) == lent  # the same runs, which are run once
     assert sorted(map(sorted, borrowed.values())) == [["CE"], ["KL"]]
-    protocols.tuned_file("test", "small").unlink()
+    (our_tables / "tuned" / "test-small.yaml").unlink()
     assert [job.config.optimiser.lr for job in jobs(borrower, "small")] == [0.02, 0.5]
 
 
@@ -447,9 +449,12 @@ def test_what_was_borrowed_cannot_be_overridden(our_tables):
 
 
 def test_a_file_of_the_lender_counts_for_the_borrower(our_tables):
-    protocols.tuned_file("test", "small").unlink()
+    (our_tables / "tuned" / "test-small.yaml").unlink()
     todo = jobs(a_borrower(), "small", tuned=a_digested(("KL", "SL")))  # it has no row SL
-    assert {use.row: use.tuned for job in todo for use in job.uses} == {"CE": {}, "KL": a_tuned().settings["KL"]}
+    assert {place.row: place.tuned for job in todo for place in job.placements} == {
+        "CE": {},
+        "KL": a_tuned().settings["KL"],
+    }
     with pytest.raises(InputError, match="for borrower at scale small, not for test at small"):
         jobs(a_borrower(), "small", tuned=a_tuned(table="borrower"))
 
@@ -473,16 +478,16 @@ def test_who_cannot_lend(our_tables):
     mine = our_tables / "mine.yaml"
     mine.write_text(yaml.safe_dump(content(scales={"small": {"seeds": 1, "tuned_by": str(mine)}})))
     with pytest.raises(InputError, match=r"mine, scales\.small\.tuned_by: .* takes them from"):
-        jobs(protocols.load(mine), "small")
+        jobs(catalogue.load(mine), "small")
 
 
 def test_rows_for_which_nothing_was_tuned_are_named(our_tables, tmp_path):
-    def note(protocol, scale="small", **options):
-        return tabulate(protocol, scale, jobs(protocol, scale, **options), tmp_path / "runs").note
+    def note(spec, scale="small", **options):
+        return tabulate(spec, scale, jobs(spec, scale, **options), tmp_path / "runs").note
 
     assert note(a_borrower()) == "Not tuned, but trained as the table says: CE."
     assert note(a_borrower(), rows=["KL"]) == note(a_borrower(), "plain") == ""
-    assert note(protocols.load("test"), rows=["all"]) == "Not tuned, but trained as the table says: SL."
+    assert note(catalogue.load("test"), rows=["all"]) == "Not tuned, but trained as the table says: SL."
     assert note(table(title="Another"), rows=["all"]) == "Not tuned, but trained as the table says: KL, SL."
 
 
@@ -501,7 +506,7 @@ def test_settings_as_text_stay_in_their_cell():
     text = tuned_to_markdown({"a|b\nc": {"loss": {"name": "x`|y"}, "noise": "n"}})
     assert text.splitlines()[0] == "## Settings chosen on noisy validation"
     assert text.splitlines()[-1] == r"| a\|b c | `" + r"""loss={"name": "x'\|y"} noise=n` |"""
-    assert in_short({"a.b": None, "c": [1, 2.5], "d": True}) == "a.b=null c=[1, 2.5] d=true"
+    assert as_overrides({"a.b": None, "c": [1, 2.5], "d": True}) == "a.b=null c=[1, 2.5] d=true"
 
 
 # For real
@@ -511,11 +516,11 @@ def test_a_learning_rate_that_learns_nothing_loses(tmp_path):
     rows = [{"name": "CE", "set": {"loss": "ce"}, "grid": {"optimiser.lr": [1e-6, 0.1]}}]
     tuning = {"columns": ["low"], "seeds": [8, 9], "budget": 2}
     scales = {"small": {"seeds": 2, "tuning": tuning}}
-    protocol = table(rows=rows, scales=scales)
-    tried = trials(protocol, "small")
+    spec = table(rows=rows, scales=scales)
+    tried = trials(spec, "small")
     report = sweep(trial_jobs(tried), tmp_path)
     assert len(report.done) == 4
-    tuned = choose(protocol, "small", tried, tmp_path)
+    tuned = choose(spec, "small", tried, tmp_path)
     assert tuned.settings == {"CE": {"optimiser.lr": 0.1}}
     low, high = (score.accuracy["low"] for score in tuned.rows["CE"].scores)
     assert low < 0.4 < high < 0.85  # a fifth of the validation labels are wrong

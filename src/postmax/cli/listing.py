@@ -12,14 +12,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from postmax import data, divergences, losses, methods, models
+from postmax import data, divergences, losses, methods, models, tables
 from postmax.cli.options import JsonFlag
 from postmax.registry import unknown_name
-from postmax.tables import spec as protocol
 
 
 def _tables() -> dict[str, str]:
-    return {name: protocol.load(name).title for name in protocol.names()}
+    return {name: tables.summary(name) for name in tables.names()}
 
 
 def _datasets() -> dict[str, str]:

@@ -15,18 +15,17 @@ from postmax.cli.options import JsonFlag, OutFolder, Workers
 from postmax.cli.sweeping import run_all, tell_failures, tell_plan
 from postmax.errors import InputError
 from postmax.files import atomic_write
-from postmax.report import write_report
-from postmax.report.collect import collect, tabulate_all
-from postmax.report.single import write_run_report
-from postmax.report.terminal import print_table
-from postmax.report.text import to_json, to_markdown
-from postmax.report.tuned_text import tuned_to_markdown
+from postmax.report.run_page import write_run_page
+from postmax.report.table.collect import collect, tabulate_all
+from postmax.report.table.page import write_table_page
+from postmax.report.table.terminal import print_table
+from postmax.report.table.text import to_json, to_markdown
+from postmax.report.table.tuned_text import tuned_to_markdown
 from postmax.runs import RunFolder
 from postmax.sweep.cores import default_workers
 from postmax.sweep.plan import plan
-from postmax.tables import spec as protocols
-from postmax.tables.jobs import TableJob
-from postmax.tables.spec import Protocol
+from postmax.tables import TableSpec, load
+from postmax.tables.cells import TableJob
 from postmax.tables.variant import Variant
 from postmax.train.timing import measure_epoch_seconds
 
@@ -86,7 +85,7 @@ def reproduce(
     What is done is never run again, what was killed goes on: give the same command again. Several may run at once in
     one folder.
     """  # noqa: D301  (\b keeps the lines of the examples)
-    chosen, variant = protocols.load(table), Variant(seeds, rows, columns, tuple(settings or ()), tuned)
+    chosen, variant = load(table), Variant(seeds, rows, columns, tuple(settings or ()), tuned)
     todo = variant.jobs(chosen, scale)
     store, workers = out / "runs", workers or default_workers(job.config.accelerator for job in todo)
     if dry_run:
@@ -118,9 +117,9 @@ def report(
     """  # noqa: D301  (\b keeps the lines of the examples)
     if (Path(table) / "config.yaml").exists():
         run = RunFolder(table)
-        typer.echo(str(write_run_report(run.config(), run)))
+        typer.echo(str(write_run_page(run.config(), run)))
         return
-    chosen, variant = protocols.load(table), Variant(seeds, rows, columns, tuple(settings or ()), tuned)
+    chosen, variant = load(table), Variant(seeds, rows, columns, tuple(settings or ()), tuned)
     todo, command = variant.jobs(chosen, scale), _command(table, scale, variant)
     if not any(RunFolder(out / "runs" / job.run_id).state == "done" for job in todo):
         raise InputError(f"{out / 'runs'} has no finished run of this table at scale {scale}: first run `{command}`.")
@@ -128,7 +127,7 @@ def report(
 
 
 def _show(
-    chosen: Protocol, scale: str, variant: Variant, todo: Sequence[TableJob], out: Path, as_json: bool, command: str
+    chosen: TableSpec, scale: str, variant: Variant, todo: Sequence[TableJob], out: Path, as_json: bool, command: str
 ) -> None:
     """The table in the terminal, as files, and as a page."""
     store, folder = out / "runs", out / variant.folder(f"{chosen.name}-{scale}")
@@ -136,7 +135,7 @@ def _show(
         replace(table, note=" ".join(filter(None, (table.note, variant.note))))
         for table in tabulate_all(chosen, scale, todo, store)
     ]
-    page = write_report(collect(chosen, todo, store, tables, command=command), folder)
+    page = write_table_page(collect(chosen, todo, store, tables, command=command), folder)
     plain: dict[str, Any] = {"command": command, "report": str(page), "tables": [to_json(table) for table in tables]}
     for name, text in (
         ("table.json", json.dumps(plain, indent=1, ensure_ascii=False)),

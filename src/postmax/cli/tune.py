@@ -14,13 +14,15 @@ from rich.text import Text
 
 from postmax.cli.options import JsonFlag, Workers
 from postmax.cli.sweeping import run_all, tell_failures, tell_plan
-from postmax.report.tuned_text import HEADING, in_short
+from postmax.report.table.tuned_text import HEADING
 from postmax.sweep.cores import default_workers
 from postmax.sweep.plan import plan
-from postmax.tables import spec as protocols
-from postmax.tables.tuned import Tuned, TunedRow, add_to_file, rows_to_keep
+from postmax.tables import load
+from postmax.tables.tuned import Tuned, TunedRow
+from postmax.train.settings import as_overrides
 from postmax.train.timing import measure_epoch_seconds
 from postmax.tuning.choose import choose, nothing_chosen, trial_jobs, trials
+from postmax.tuning.tuned_file import add_to_file, rows_to_keep
 
 
 def tune(
@@ -52,7 +54,7 @@ def tune(
     Every combination of a row's grid is trained with the tuning seeds of the scale. What is done is never run again,
     what was killed goes on: give the same command again.
     """  # noqa: D301  (\b keeps the lines of the examples)
-    chosen = protocols.load(table)
+    chosen = load(table)
     tried = trials(chosen, scale, None if rows is None else rows.split(","))
     todo, store, file = trial_jobs(tried), out / "runs", out / f"{chosen.name}-{scale}-tuned.yaml"
     workers = workers or default_workers(job.config.accelerator for job in todo)
@@ -89,6 +91,6 @@ def _print(tuned: Tuned) -> None:
     for name, row in tuned.rows.items():
         best = max(score.score for score in row.scores)
         diverged = sum(None in score.accuracy.values() for score in row.scores)
-        grid.add_row(Text(name), Text(in_short(row.chosen)), f"{best:.3f}", str(len(row.scores)), str(diverged))
+        grid.add_row(Text(name), Text(as_overrides(row.chosen)), f"{best:.3f}", str(len(row.scores)), str(diverged))
     console.print(grid)
     console.print(Text("score: noisy-validation accuracy by the best of the row, mean of what was tried", style="dim"))

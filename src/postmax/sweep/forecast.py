@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
 
+from postmax.durations import in_words
 from postmax.runs.job import Job
 from postmax.sweep.events import Event
+
+__all__ = ["Forecast", "in_words"]
 
 
 class Forecast:
@@ -73,22 +75,3 @@ class Forecast:
         ahead = [max(0.0, seconds) for seconds in (*running, *known)]
         # The last run cannot be divided.
         return max(sum(ahead) / self._workers, max(ahead, default=0.0))
-
-
-def in_words(seconds: float | None) -> str:
-    """A span of time for people.
-
-    Example:
-        >>> in_words(4.2), in_words(95), in_words(3 * 3600 + 120), in_words(None)
-        ('4 s', '1 min 35 s', '3 h 2 min', '?')
-    """
-    if seconds is None or not math.isfinite(seconds):
-        return "?"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    if whole < 48 * 3600:
-        return f"{whole // 3600} h {whole % 3600 // 60} min"
-    return f"{whole // 86400} d {whole % 86400 // 3600} h"
