@@ -1,4 +1,4 @@
-"""The page in a real browser: quiet, offline, readable on a phone, light and dark."""
+"""Both pages in a real browser: quiet, offline, readable on a phone, light and dark."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from headless import Browser, browser_path
-from report_examples import realistic
+from report_examples import finished, realistic
 
+from postmax.report.run_page import write_run_page
 from postmax.report.table.page import write_table_page
 
 # Contrast of every text with what is behind it, as the accessibility guidelines define it; also the smallest font.
@@ -46,10 +47,47 @@ WIDTHS = "[document.documentElement.scrollWidth, innerWidth]"
 OPEN_ALL = "document.querySelectorAll('details').forEach(d => { d.open = true }); 0"
 
 
+HEADINGS = {
+    "table": [
+        "Breast cancer with binary label noise",
+        "Results",
+        "Accuracy",
+        "Learning curves",
+        "Label noise",
+        "Calibration",
+        "Run it again",
+    ],
+    "run": [
+        "breast-cancer: fpml, posterior",
+        "Results",
+        "Data and training",
+        "Label noise",
+        "Learning curves",
+        "Calibration",
+        "Run it again",
+    ],
+}
+PICTURES = {"table": 2 + 2 + 2 + 2 + 2, "run": 1 + 2 + 1}
+
+
+def table_page(folder):
+    return write_table_page(realistic(seeds=4, epochs=12, rows=("KL",)), folder)
+
+
+def run_page(folder):
+    loss = {"name": "fpml", "correction": "posterior"}
+    return write_run_page(*finished(folder / "run", readings=("model", "uncorrected"), loss=loss))
+
+
+@pytest.fixture(scope="module", params=["table", "run"])
+def kind(request):
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
+def browser(tmp_path_factory, kind):
     path = browser_path()
-    page = write_table_page(realistic(seeds=4, epochs=12, rows=("KL",)), tmp_path_factory.mktemp("report"))
+    page = {"table": table_page, "run": run_page}[kind](tmp_path_factory.mktemp("report"))
     found = Browser(path)
     try:
         found.window(1200, 900)
@@ -69,48 +107,40 @@ def test_the_page_is_quiet_and_asks_for_nothing(browser):
     assert len([url for url in requested if url.startswith("file:")]) == 1
 
 
-def test_headings_are_in_order(browser):
+def test_headings_are_in_order(browser, kind):
     headings = browser.run("[...document.querySelectorAll('h1, h2')].map(h => h.textContent)")
-    assert headings == [
-        "Breast cancer with binary label noise",
-        "Results",
-        "Accuracy",
-        "Learning curves",
-        "Label noise",
-        "Calibration",
-        "Run it again",
-    ]
+    assert headings == HEADINGS[kind]
     levels = browser.run("[...document.querySelectorAll('h1, h2, h3, h4')].map(h => Number(h.tagName[1]))")
     assert all(below <= above + 1 for above, below in pairwise(levels))
     ids = browser.run("[...document.querySelectorAll('[id]')].map(e => e.id)")
     assert len(ids) == len(set(ids))
 
 
-def test_every_picture_and_table_has_a_name(browser):
+def test_every_picture_and_table_has_a_name(browser, kind):
     nameless = (
         "[...document.querySelectorAll('svg[role=img]')].filter(s => !s.querySelector('title').textContent).length"
     )
-    assert browser.run("document.querySelectorAll('svg[role=img]').length") == 2 + 2 + 2 + 2 + 2
+    assert browser.run("document.querySelectorAll('svg[role=img]').length") == PICTURES[kind]
     assert browser.run(nameless) == 0
     assert browser.run("document.querySelectorAll('th:not([scope])').length") == 0
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1200])
-def test_it_is_legible(browser, width, dark):
+def test_it_is_legible(browser, kind, width, dark):
     browser.window(width, 800, dark=dark, mobile=width < 500)
     browser.run(OPEN_ALL)
     content, window = browser.run(WIDTHS)
     assert window == width
     assert content <= width
     found = browser.run(MEASURE)
-    assert found["texts"] > 150
+    assert found["texts"] > {"table": 150, "run": 60}[kind]
     assert found["worst"]["ratio"] >= 4.5, found["worst"]
     assert found["smallest"] >= 14
     # For those who want to look: POSTMAX_SCREENSHOTS=folder
     if folder := os.environ.get("POSTMAX_SCREENSHOTS"):
         shot = browser.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]
-        name = f"report-{width}-{'dark' if dark else 'light'}.png"
+        name = f"{kind}-{width}-{'dark' if dark else 'light'}.png"
         (Path(folder) / name).write_bytes(base64.b64decode(shot))
 
 

@@ -231,9 +231,9 @@ def test_markdown():
         r"| a \| b | 2 seeds failed |  |",
         "",
         (
-            "Test accuracy in per cent, mean ± std of n = 2 seeds (oracle, best epoch on the test set: nobody can "
-            "choose it without the truth). Bold: the best of its row, where cells compete. *: below it with p < 0.05 "
-            "(paired t-test, Holm)."
+            "Test accuracy in per cent, mean ± std of n = 2 seeds (oracle, best epoch on the test set: it cannot be "
+                "chosen without the true labels). Bold: the best of its row, where cells compete. *: below it with "
+                "p < 0.05 (paired t-test, Holm)."
         ),
     ]
 

@@ -36,4 +36,4 @@ def noise_hashes(runs: Iterable[Mapping[int, NoiseRecord]]) -> list[NoiseHash]:
 
 def rate_in_words(rate: float | None) -> str:
     """Return the share of wrong labels in per cent, or "not known"."""
-    return "not known" if rate is None else f"{rate:.1%}"
+    return "not known" if rate is None else f"{100 * rate:.1f} %"

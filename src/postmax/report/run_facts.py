@@ -31,13 +31,13 @@ def data_facts(config: RunConfig, result: RunResult) -> list[Fact]:
     if config.data.test_path is not None:
         split = f"from {Path(config.data.test_path).name}"
     elif config.data.split == "random":
-        split = f"{config.data.test_share:.0%} of the rows, drawn anew for each seed"
+        split = f"{config.data.test_share:.0%} of all rows, drawn anew for each seed"
     else:
-        split = "the same rows for all seeds"
+        split = "the same rows for all seeds" if len(result["seeds"]) > 1 else ""
     facts = [
         ("Data", _data_name(config)),
         ("Training rows", _thousands(result["train_rows"])),
-        ("Test rows", f"{_thousands(result['test_rows'])}, {split}"),
+        ("Test rows", ", ".join(filter(None, (_thousands(result["test_rows"]), split)))),
         ("Classes", f"{len(names)}: {shown}"),
     ]
     if config.data.validation_share:

@@ -27,7 +27,10 @@ from postmax.report.selection_words import SELECTION_IN_WORDS, headline_first
 from postmax.report.settings import common_settings, settings_as_yaml
 from postmax.runs.folder import RunFolder
 from postmax.train.config import RunConfig
-from postmax.train.records import Evaluation, RunResult
+from postmax.train.records import EpochRecord, Evaluation, RunResult
+
+# The measures of training, which are the same for all readings of a run.
+_OF_TRAINING = (traces.MEMORISED, traces.RIGHT, traces.RECOVERED)
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ def write_run_page(config: RunConfig, run: RunFolder) -> Path:
         environment=result["environment"],
         noise=noise_hashes([{seed["seed"]: seed["noise"] for seed in result["seeds"]}]),
         seconds=result["seconds"],
-        numbers=ranges(sorted(config.seeds)),
+        numbers=f"Seed{'s' if len(config.seeds) > 1 else ''} {ranges(sorted(config.seeds))}",
     )
 
 
@@ -126,7 +129,7 @@ def _results(config: RunConfig, result: RunResult, reading: str) -> ReadingResul
     epochs = []
     for rule in rules:
         if found := _evaluations(result, reading, rule):
-            words = SELECTION_IN_WORDS[rule]
+            words = SELECTION_IN_WORDS[rule].partition(":")[0]  # the page itself explains the oracle
             epochs.append(
                 SelectedEpoch(
                     rule=f"{words[0].upper()}{words[1:]}",
@@ -153,7 +156,8 @@ def _draw(config: RunConfig, result: RunResult, run: RunFolder) -> RunPictures:
     series = tuple(
         Series(
             label=run_facts.reading_label(name, readings),
-            metrics=metrics,
+            # Training does not depend on the reading, so its measures are drawn once, with the first reading.
+            metrics=metrics if name == readings[0] else tuple(map(_without_training, metrics)),
             reliability=tuple(seed["readings"][name]["reliability"] for seed in result["seeds"]),
             reading=name,
         )
@@ -172,6 +176,10 @@ def _draw(config: RunConfig, result: RunResult, run: RunFolder) -> RunPictures:
         )
 
 
+def _without_training(record: EpochRecord) -> EpochRecord:
+    return cast("EpochRecord", {key: value for key, value in record.items() if key not in _OF_TRAINING})
+
+
 def _about_curves(result: RunResult, run: RunFolder) -> str:
     """Return how to read the learning curves: only about what is drawn."""
     measured = {key for record in run.metrics() for key in record}
@@ -185,7 +193,9 @@ def _about_curves(result: RunResult, run: RunFolder) -> str:
     if len(result["seeds"]) > 1:
         parts.append("Lines are means over the seeds, bands one standard deviation.")
     if len(result["seeds"][0]["readings"]) > 1:
-        parts.append("A dashed line lies on another line: training does not depend on the reading.")
+        parts.append(
+            "A dashed line lies exactly on another line. Training is the same for all readings and drawn once."
+        )
     return " ".join([*parts, "The first epochs may lie outside the frame."])
 
 

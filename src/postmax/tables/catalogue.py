@@ -8,13 +8,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from postmax.errors import DataError, InputError
-from postmax.registry import unknown_name
+from postmax.registry import Registry, unknown_name
 from postmax.tables.spec import TableSpec
 from postmax.train.config import explain
 from postmax.train.settings import read_yaml
 
 _SHIPPED = Path(__file__).resolve().parent / "definitions"
-_registered: dict[str, Path] = {}
+_registered: Registry[Path] = Registry("table")
 
 
 def register(path: str | Path) -> str:
@@ -39,10 +39,11 @@ def register(path: str | Path) -> str:
         raise InputError(f"{path}: the file of a table ends in .yaml.")
     if not found.is_file():
         raise DataError(f"{path}: there is no such file, so the table {name!r} cannot be registered.")
-    taken = _files().get(name, found)
-    if taken != found:
+    taken = _file_of(name)
+    if taken is None:
+        _registered.add(found, name)
+    elif taken != found:
         raise InputError(f"the table name {name!r} is taken by {taken}; give {found} another file name.")
-    _registered[name] = found
     return name
 
 
@@ -53,7 +54,7 @@ def names() -> tuple[str, ...]:
         >>> "breast-cancer" in names()
         True
     """
-    return tuple(sorted(_files()))
+    return tuple(sorted([*(path.stem for path in _SHIPPED.glob("*.yaml")), *_registered.names()]))
 
 
 def summary(name: str) -> str:
@@ -82,12 +83,9 @@ def load(name: str | Path) -> TableSpec:
         'columns'
     """
     given = str(name)
-    path = Path(given).expanduser()
-    if not _is_path(given):
-        files = _files()
-        if given.lower() not in files:
-            raise unknown_name("table", given, files)
-        path = files[given.lower()]
+    path = Path(given).expanduser() if _is_path(given) else _file_of(given)
+    if path is None:
+        raise unknown_name("table", given, names())
     return make(read_yaml(path), name=path.stem, where=str(path))
 
 
@@ -109,7 +107,7 @@ def make(content: dict[str, Any], *, name: str, where: str = "the table") -> Tab
         raise InputError(f"{where}: {explain(error, TableSpec)}") from None
     for scale, size in spec.scales.items():
         lender = size.tuned_by
-        if lender is not None and not _is_path(lender) and lender.lower() not in names():
+        if lender is not None and not _is_path(lender) and _file_of(lender) is None:
             raise InputError(
                 f"{where}: scales.{scale}.tuned_by: there is no table {lender!r}, only {', '.join(names())}."
             )
@@ -121,16 +119,19 @@ def shipped_settings_file(spec: TableSpec, scale: str) -> Path | None:
 
     A table of your own may have the name of another table. It is not that table, so it gets None.
     """
-    definition = _files().get(spec.name.lower())
+    definition = _file_of(spec.name)
     if definition is None or load(spec.name) != spec:
         return None
     path = definition.parent / "tuned" / f"{spec.name}-{scale}.yaml"
     return path if path.is_file() else None
 
 
-def _files() -> dict[str, Path]:
-    """Return the YAML files of all tables by name."""
-    return {**_registered, **{path.stem.lower(): path for path in _SHIPPED.glob("*.yaml")}}
+def _file_of(name: str) -> Path | None:
+    """Return the YAML file of a table by its name; None if there is no such table."""
+    shipped = _SHIPPED / f"{name.lower()}.yaml"
+    if shipped.is_file():
+        return shipped
+    return _registered.get(name) if name in _registered else None
 
 
 def _is_path(name: str) -> bool:

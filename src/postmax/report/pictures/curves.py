@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from postmax.extras import need
 from postmax.report.pictures.canvas import margins, new_figure, per_cent, short
 from postmax.report.pictures.traces import NAMES, Band, Trace
 
@@ -46,6 +47,7 @@ def curves_figure(trace: Trace, measures: Sequence[str], colours: Mapping[str, s
     for axes, measure in zip(grid, measures, strict=True):
         draw_curves(axes, trace.bands[measure], colours)
         axes.set_title(NAMES[measure], fontsize=11, loc="left")
+    grid[-1].xaxis.set_major_locator(need("matplotlib.ticker", "plot").MaxNLocator(nbins=6, integer=True))
     grid[-1].set_xlabel("epoch")
     return figure
 
