@@ -32,6 +32,8 @@ def drawing(figure: Figure, name: str) -> Drawing:
     buffer = io.BytesIO()
     no_metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     figure.savefig(buffer, format="svg", metadata=no_metadata)
+    # The layout is found by now. Finding it again for the PNG would take longer than drawing.
+    figure.set_layout_engine("none")
     text = buffer.getvalue().decode()
     body = text[text.index("<defs>") : text.rindex("</svg>")]
     # The style sheet of a picture would change the whole page.
