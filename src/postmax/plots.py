@@ -50,7 +50,7 @@ def heat_map(matrix: Tensor, classes: Sequence[str | int], path: str | Path, *, 
 def draw_heat_map(
     axes: Axes, matrix: Tensor, classes: Sequence[str | int], *, title: str = "", number_size: float = 8
 ) -> None:
-    """Draw a transition matrix into axes that exist, with a colour bar beside them.
+    """Draw a transition matrix into existing axes, with a colour bar beside them.
 
     Up to sixty classes are named, and up to twenty have their numbers written into the cells.
     """

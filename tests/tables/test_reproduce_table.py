@@ -1,4 +1,4 @@
-"""A table from beginning to end: spec, real training, results, text."""
+"""A table from beginning to end: definition, real training, results, text."""
 
 from __future__ import annotations
 

@@ -1,24 +1,18 @@
-"""Tables from finished, failed and missing runs, and what they look like as text."""
+"""Tables from finished, failed and missing runs."""
 
 from __future__ import annotations
 
-import io
 import json
 import random
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from fake_runs import finish
-from rich.console import Console
 from table_examples import table as spec
 
 from postmax.errors import DataError, InputError
-from postmax.report.table.terminal import print_table
 from postmax.report.table.text import caption, to_json, to_markdown
 from postmax.report.table.views import table_view
 from postmax.runs.folder import RunFolder
-from postmax.tables import load
 from postmax.tables.jobs import jobs
 from postmax.tables.statistics import holm, paired_test
 from postmax.tables.table import Cell, Panel, Table
@@ -136,7 +130,7 @@ def finish_all(todo, store, cell, accuracy):
 
 
 @pytest.mark.parametrize("state", ["failed", "missing"])
-def test_a_cell_without_all_of_its_seeds_competes_with_nobody(tmp_path, state):
+def test_a_cell_without_all_of_its_seeds_does_not_compete(tmp_path, state):
     todo = jobs(spec(), "small")
     gap = finish_all(todo, tmp_path, ("Low", "KL", "forward"), accuracy=0.97)[0]
     if state == "failed":
@@ -205,79 +199,3 @@ def test_a_changed_result_is_noticed(store):
     path.write_text(path.read_text().replace("0.8", "0.9"))
     with pytest.raises(DataError, match="changed or damaged"):
         tabulate(spec(), "small", [job], store)
-
-
-def small_table() -> Table:
-    cells = {
-        ("KL", "none"): Cell((90.0, 92.0), paper=92.1, p_value=0.01),
-        ("KL", "forward"): Cell((95.0, 96.0), paper=95.4, best=True),
-        ("a | b", "none"): Cell(failed=2),
-    }
-    panel = Panel("[e0, e1] = [0.1, 0.3]", ("KL", "a | b"), ("none", "forward"), cells)
-    return Table("t", "Title", "cpu", "oracle", "columns", (panel,), note="Fewer images.")
-
-
-def test_markdown():
-    assert to_markdown(small_table()).splitlines() == [
-        "# Title",
-        "",
-        "Scale: cpu. Fewer images.",
-        "",
-        "## [e0, e1] = [0.1, 0.3]",
-        "",
-        "|  | none | forward |",
-        "| --- | ---: | ---: |",
-        r"| KL | 91.0 ± 1.4\*<br>paper 92.1 (−1.1) | **95.5 ± 0.7**<br>paper 95.4 (+0.1) |",
-        r"| a \| b | 2 seeds failed |  |",
-        "",
-        (
-            "Test accuracy in per cent, mean ± std of n = 2 seeds (oracle, best epoch on the test set: it cannot be "
-                "chosen without the true labels). Bold: the best of its row, where cells compete. *: below it with "
-                "p < 0.05 (paired t-test, Holm)."
-        ),
-    ]
-
-
-def test_json_holds_everything_and_no_nan():
-    found = json.loads(json.dumps(to_json(small_table()), allow_nan=False))
-    first, second, third = found["panels"][0]["cells"]
-    assert (first["mean"], first["paper"], first["p_value"], second["best"]) == (91.0, 92.1, 0.01, True)
-    assert first["difference"] == pytest.approx(-1.1)
-    assert (third["row"], third["mean"], third["std"], third["failed"]) == ("a | b", None, None, 2)
-
-
-@pytest.mark.parametrize("width", [120, 40])
-def test_no_difference_to_figures_that_mean_something_else(width):
-    apart = replace(small_table(), comparable=False)
-    file = io.StringIO()
-    print_table(apart, Console(file=file, width=width))
-    for text in (file.getvalue(), to_markdown(apart)):
-        assert "92.1" in text
-        assert "−1.1" not in text
-        assert "+0.1" not in text
-        assert "Fewer images." in text
-    found = to_json(apart)
-    assert found["comparable"] is False
-    assert [cell["difference"] for cell in found["panels"][0]["cells"]] == [None] * 3
-    assert tabulate(load("cifar10-correction"), "cpu", [], Path()).comparable is False
-    assert tabulate(load("cifar10-correction"), "paper", [], Path()).comparable is True
-
-
-@pytest.mark.parametrize("width", [120, 80, 40])
-def test_the_terminal_shows_every_figure_whatever_its_width(width):
-    file = io.StringIO()
-    print_table(small_table(), Console(file=file, width=width))
-    text = file.getvalue()
-    for part in (
-        "91.0 ± 1.4*",
-        "95.5 ± 0.7",
-        "92.1",
-        "−1.1",
-        "+0.1",
-        "2 seeds failed",
-        "[e0, e1] = [0.1, 0.3]",
-        "none",
-    ):
-        assert part in text
-    assert "…" not in text
-    assert max(map(len, text.splitlines())) <= width
