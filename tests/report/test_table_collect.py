@@ -10,7 +10,8 @@ import pytest
 from report_examples import metrics, reliability
 
 from postmax.report.selection_words import SELECTION_IN_WORDS
-from postmax.report.table.collect import collect, make_report, tabulate_all
+from postmax.report.table.collect import collect, tabulate_all
+from postmax.report.table.page import write_table_page
 from postmax.runs.folder import RunFolder
 from postmax.tables import load
 from postmax.tables.jobs import jobs
@@ -56,6 +57,12 @@ def finish(job, store, rng):
     )
 
 
+def page_of(spec, scale, todo, store, folder):
+    """The page of a table, as text."""
+    tables = tabulate_all(spec, scale, todo, store)
+    return write_table_page(collect(spec, todo, store, tables), folder).read_text("utf-8")
+
+
 @pytest.fixture
 def table():
     spec = load("breast-cancer")
@@ -73,7 +80,7 @@ def test_everything_is_found(table, tmp_path):
     assert list(labels) == [column.name for column in spec.columns]
     assert labels["no correction"].reading == "uncorrected"
     assert labels["no noise"].reference
-    # All seeds, whatever number of runs they are spread over.
+    # All seeds, from however many runs they come.
     assert {record["seed"] for record in labels["objective"].metrics} == {0, 1, 2, 3}
     assert len(labels["objective"].reliability) == 4
     assert [one.title for one in content.matrices] == [one.name for one in spec.panels]
@@ -93,7 +100,7 @@ def test_runs_that_failed_or_are_missing_are_named(table, tmp_path):
     failed = RunFolder(tmp_path / todo[0].run_id)
     failed.path.mkdir()
     failed.write_json("failure.json", {"error": "the loss is NaN in epoch 3 <b>"})
-    page = make_report(spec, "quick", todo, tmp_path, tmp_path / "report").read_text("utf-8")
+    page = page_of(spec, "quick", todo, tmp_path, tmp_path / "report")
     assert "the loss is NaN in epoch 3 &lt;b&gt;" in page
     assert "(not done)" in page
     assert " failed" in page
@@ -125,7 +132,7 @@ def test_the_rule_the_runs_ask_for_is_the_headline(tmp_path, overrides, rules):
     for job in todo:
         finish(job, tmp_path, random.Random(0))
     assert [table.selection for table in tabulate_all(spec, "quick", todo, tmp_path)] == rules
-    page = make_report(spec, "quick", todo, tmp_path, tmp_path / "report").read_text("utf-8")
+    page = page_of(spec, "quick", todo, tmp_path, tmp_path / "report")
     headings = [
         ("Oracle, " if rule == "oracle" else "Selection: ") + SELECTION_IN_WORDS[rule].removeprefix("oracle, ")
         for rule in rules
@@ -148,5 +155,5 @@ def test_runs_that_disagree_about_the_rule_have_no_say(tmp_path):
 
 def test_a_store_with_nothing_in_it(table, tmp_path):
     spec, todo = table
-    page = make_report(spec, "quick", todo, tmp_path / "runs", tmp_path / "report").read_text("utf-8")
+    page = page_of(spec, "quick", todo, tmp_path / "runs", tmp_path / "report")
     assert "Nothing has been measured yet." in page

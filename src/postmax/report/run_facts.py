@@ -31,7 +31,7 @@ def data_facts(config: RunConfig, result: RunResult) -> list[Fact]:
     if config.data.test_path is not None:
         split = f"from {Path(config.data.test_path).name}"
     elif config.data.split == "random":
-        split = f"{config.data.test_share:.0%} of all rows, drawn anew for each seed"
+        split = f"{100 * config.data.test_share:.0f} % of all rows, drawn anew for each seed"
     else:
         split = "the same rows for all seeds" if len(result["seeds"]) > 1 else ""
     facts = [
@@ -41,7 +41,7 @@ def data_facts(config: RunConfig, result: RunResult) -> list[Fact]:
         ("Classes", f"{len(names)}: {shown}"),
     ]
     if config.data.validation_share:
-        share = f"{config.data.validation_share:.0%} of the training rows, with their noisy labels"
+        share = f"{100 * config.data.validation_share:.0f} % of the training rows, with their noisy labels"
         facts.insert(2, ("Validation rows", share))
     return facts
 

@@ -10,7 +10,6 @@ from postmax.report.selection_words import headline_first
 from postmax.report.settings import common_settings, differing_settings, settings_as_yaml
 from postmax.report.table.content import Run, TableContent
 from postmax.report.table.matrices import matrices
-from postmax.report.table.page import write_table_page
 from postmax.runs.folder import RunFolder
 from postmax.tables.cells import TableJob
 from postmax.tables.spec import TableSpec
@@ -20,20 +19,6 @@ from postmax.train.config import Selection
 from postmax.train.records import EpochRecord, RunResult
 
 _Results = dict[str, RunResult]
-
-
-def make_report(
-    spec: TableSpec,
-    scale: str,
-    jobs: Sequence[TableJob],
-    store: str | Path,
-    folder: str | Path,
-    *,
-    command: str = "",
-) -> Path:
-    """Make the table under every selection rule that its runs have recorded, write its page, and return the path."""
-    tables = tabulate_all(spec, scale, jobs, store)
-    return write_table_page(collect(spec, jobs, store, tables, command=command), Path(folder).expanduser())
 
 
 def tabulate_all(spec: TableSpec, scale: str, jobs: Sequence[TableJob], store: str | Path) -> list[Table]:
