@@ -17,8 +17,8 @@ import torch
 from postmax.errors import DataError, DivergedError
 from postmax.runs import DamagedRun, Progress, RunFolder
 from postmax.sweep.sweep import sweep
+from postmax.tables.cells import Placement
 from postmax.tables.cells import TableJob as Job
-from postmax.tables.cells import Use
 from postmax.train.config import RunConfig, make_config
 
 MEMORY_ERRORS = {
@@ -31,7 +31,7 @@ MEMORY_ERRORS = {
 def job(number: int, *, epochs: int = 3, seconds: float = 0.0, seeds=(0,), **behaviour) -> Job:
     model = {"name": "mlp", "number": number, "seconds": seconds, **behaviour}
     config = make_config({"data": {"name": "digits"}, "epochs": epochs, "model": model, "seeds": seeds})
-    return Job(config, f"job {number}", (Use("panel", f"row {number}", "column"),))
+    return Job(config, f"job {number}", (Placement("panel", f"row {number}", "column"),))
 
 
 def execute(config: RunConfig, folder: Path, *, progress=None) -> dict:

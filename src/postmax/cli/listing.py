@@ -1,4 +1,4 @@
-"""`postmax list`: what can be chosen."""
+"""`postmax list`: the names that can be chosen, those of plugins included."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rich.text import Text
 from postmax import data, divergences, losses, methods, models
 from postmax.cli.options import JsonFlag
 from postmax.registry import unknown_name
-from postmax.tables import spec as protocol
+from postmax.tables import catalogue as tables
 
 
 def _tables() -> dict[str, str]:
-    return {name: protocol.load(name).title for name in protocol.names()}
+    return {name: tables.summary(name) for name in tables.names()}
 
 
 def _datasets() -> dict[str, str]:
@@ -44,7 +44,7 @@ def list_(
     kind: Annotated[str | None, typer.Argument(metavar="[KIND]", help=", ".join(_KINDS), show_default=False)] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Say what can be chosen.
+    """List what can be chosen.
 
     \b
     postmax list

@@ -85,3 +85,17 @@ def set_key(content: dict[str, Any], key: str, value: Any) -> None:
     if isinstance(value, Mapping) and isinstance(before, str | Mapping):
         value = {**({"name": before} if isinstance(before, str) else before), **value}
     content[last] = value
+
+
+def as_overrides(settings: Mapping[str, Any]) -> str:
+    """Return settings as `key=value` texts in one line, as `with_overrides` and the command line read them.
+
+    Example:
+        >>> as_overrides({"optimiser.lr": 0.1, "ema": None, "loss": {"name": "gce", "q": 0.7}})
+        'optimiser.lr=0.1 ema=null loss={"name": "gce", "q": 0.7}'
+    """
+    texts = {
+        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for key, value in settings.items()
+    }
+    return " ".join(f"{key}={text}" for key, text in texts.items())
