@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 import postmax
-from postmax import FPMLLoss, data
+from postmax import FPMLLoss, data, plugins
 from postmax.cli.options import JsonFlag
 from postmax.errors import InputError
 from postmax.sweep.cores import cores
@@ -53,7 +53,14 @@ def doctor(as_json: JsonFlag = False) -> None:
     postmax doctor
     postmax doctor --json
     """  # noqa: D301  (\b keeps the lines of the examples)
-    findings = [*_packages(), *_machine(), _guarded("numbers", _numbers), _folder(Path.cwd()), *_datasets()]
+    findings = [
+        *_packages(),
+        *_machine(),
+        _guarded("numbers", _numbers),
+        _folder(Path.cwd()),
+        *_datasets(),
+        *_plugins(),
+    ]
     sick = [finding for finding in findings if not finding.fine]
     if as_json:
         typer.echo(json.dumps([finding._asdict() for finding in findings]))
@@ -121,3 +128,15 @@ def _datasets() -> list[Finding]:
     here = [path.name for path in sorted(root.iterdir())] if root.is_dir() else []
     detail = f"{root}: {', '.join(here)}" if here else f"{root} is empty; breast-cancer and digits need no files"
     return [Finding("data sets", True, detail)]
+
+
+def _plugins() -> list[Finding]:
+    """Return one finding for each installed plugin."""
+    return [
+        Finding(
+            f"plugin {plugin.name}",
+            plugin.error is None,
+            f"{plugin.package}, {plugin.module}: " + ("loaded" if plugin.error is None else f"broken: {plugin.error}"),
+        )
+        for plugin in plugins.installed()
+    ]
