@@ -7,11 +7,11 @@ from postmax.estimation.catalogue import DEFAULT, get, names, register, summary
 from postmax.estimation.confident import ConfidentJoint
 from postmax.estimation.dual_t import DualT
 from postmax.estimation.estimate import TransitionEstimate
-from postmax.estimation.run_estimator import estimate_transition
 from postmax.estimation.estimator import RowTensors, Solution, TransitionEstimator
 from postmax.estimation.evidence import Evidence
 from postmax.estimation.hoc import HighOrderConsensus
 from postmax.estimation.likelihood import PosteriorLikelihood
+from postmax.estimation.run_estimator import estimate_transition
 from postmax.estimation.volmin import VolumeMinimisation
 
 __all__ = [
