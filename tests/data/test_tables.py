@@ -128,7 +128,7 @@ def test_types_that_are_no_features(tmp_path):
 
 def test_other_files(tmp_path):
     (tmp_path / "t.xlsx").write_bytes(b"PK")
-    with pytest.raises(DataError, match=r"t\.xlsx: tables are read from"):
+    with pytest.raises(DataError, match=r"t\.xlsx: data tables are read from"):
         data.read_table(tmp_path / "t.xlsx")
 
 
