@@ -6,6 +6,7 @@ import io
 import os
 import sys
 
+from postmax.cli.imports import load_plugins
 from postmax.errors import InputError, PostmaxError
 
 
@@ -24,7 +25,8 @@ def main(arguments: list[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
-        from postmax.cli.app import app  # noqa: PLC0415  (needs the extra)
+        arguments = load_plugins(sys.argv[1:] if arguments is None else arguments)
+        from postmax.cli.app import app  # noqa: PLC0415  (it needs the extra "cli")
 
         app(arguments, prog_name="postmax")
     except ModuleNotFoundError as error:
