@@ -73,6 +73,7 @@ def test_a_method_of_ones_own(monkeypatch):
 
 
 @pytest.mark.parametrize("module", ["postmax.methods", "postmax.train"])
+@pytest.mark.thorough
 def test_every_package_can_be_imported_first(module):
     command = [sys.executable, "-c", f"import {module}"]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
