@@ -72,9 +72,8 @@ def run(command: list[str], sources: Path) -> subprocess.CompletedProcess[str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
     }
-    return subprocess.run(
-        [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS
-    )
+    call = [sys.executable, *command]
+    return subprocess.run(call, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
 def run_tests(tests: tuple[str, ...], sources: Path) -> subprocess.CompletedProcess[str]:
@@ -108,7 +107,8 @@ def problem_with(mutant: Mutant) -> str | None:
         return None
     if result.returncode == PASSED:
         return f"survived: {', '.join(mutant.tests)} passed."
-    return f"the tests did not run (pytest exit code {result.returncode}):\n{result.stdout[-2000:]}{result.stderr[-1000:]}"
+    shown = result.stdout[-2000:] + result.stderr[-1000:]
+    return f"the tests did not run (pytest exit code {result.returncode}):\n{shown}"
 
 
 def main(words: list[str]) -> int:

@@ -1,7 +1,6 @@
 """The list of mutants is up to date: each text is found once, and each test file exists."""
 
 import pytest
-
 from mutation.check import ROOT, load
 
 
