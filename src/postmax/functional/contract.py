@@ -64,9 +64,11 @@ def class_dim(logits: Tensor) -> int:
 
 
 def autocast_enabled(tensor: Tensor) -> bool:
-    """Whether autocast is on for the tensor's device (not every device has one)."""
+    """Return whether autocast is on for the tensor's device (not every device has one)."""
     device = tensor.device.type
-    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    # torch.compile of torch 2.6 cannot trace is_autocast_available, so the usual devices do not ask.
+    available = device in ("cpu", "cuda") or torch.amp.is_autocast_available(device)
+    return available and torch.is_autocast_enabled(device)
 
 
 def working_dtype(logits: Tensor) -> torch.dtype:
