@@ -25,8 +25,8 @@ import torch
 from torch import Tensor
 
 from postmax import Transition, data, estimate_transition, estimation
+from postmax.estimation.counts import count_pairs, normalise_rows
 from postmax.estimation.evidence import gather_evidence
-from postmax.estimation.method import count_pairs, normalise_rows
 
 SEEDS = 5
 DIMENSIONS = 128

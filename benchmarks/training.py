@@ -10,15 +10,15 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
 from postmax import losses, models
-from postmax.data import Dataset
+from postmax.data import Batches, Dataset
 from postmax.train import RunConfig, make_config, prepare
 from postmax.train.build import build
 from postmax.train.optimisers import make_optimiser
+from postmax.train.trainer import OneSeedTrainer
 
 BREAST_CANCER = {
     "data": {"name": "breast-cancer", "split": "random"},
@@ -37,11 +37,11 @@ CNN8 = {
 IMAGES = 512
 
 
-def bare_epoch(config: RunConfig, train: Dataset, batches: Any) -> Callable[[int], None]:
+def bare_epoch(config: RunConfig, train: Dataset, batches: Batches) -> Callable[[int], None]:
     """An epoch as one would write it by hand: no metrics, no checks, no schedule."""
-    row = next(iter(batches.epoch(0))).inputs[0]
+    rows = next(iter(batches.epoch(0))).inputs
     network = models.get(
-        config.model.name, num_classes=train.num_classes, input_shape=row.shape[1:], **config.model.options
+        config.model.name, num_classes=train.num_classes, input_shape=rows.shape[1:], **config.model.options
     )
     if models.describe(config.model.name).channels_last:
         network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -51,7 +51,7 @@ def bare_epoch(config: RunConfig, train: Dataset, batches: Any) -> Callable[[int
     def epoch(number: int) -> None:
         for batch in batches.epoch(number):
             optimiser.zero_grad()
-            loss(network(batch.inputs[0]), batch.labels[0]).backward()
+            loss(network(batch.inputs), batch.labels).backward()
             optimiser.step()
 
     return epoch
@@ -61,6 +61,7 @@ def compare(title: str, config: RunConfig, epochs: int) -> None:
     """Time epochs of both in turn and print the ratio of the medians."""
     built = build(config)
     trainer = built.trainer
+    assert isinstance(trainer, OneSeedTrainer)
     bare = bare_epoch(config, built.data[0].train, trainer.batches)
     runs: dict[str, Callable[[int], object]] = {"bare": bare, "postmax": trainer.epoch}
     seconds: dict[str, list[float]] = {name: [] for name in runs}
@@ -71,7 +72,7 @@ def compare(title: str, config: RunConfig, epochs: int) -> None:
             seconds[name].append(time.perf_counter() - start)
     # The first epoch warms up.
     middle = {name: statistics.median(values[1:]) for name, values in seconds.items()}
-    steps = len(trainer.batches)
+    steps = trainer.steps_per_epoch
     print(
         f"| {title} | {steps / middle['bare']:.1f} | {steps / middle['postmax']:.1f} | "
         f"{middle['postmax'] / middle['bare']:.3f} |",
@@ -87,7 +88,7 @@ def stacked(seeds: int, epochs: int) -> None:
     start = time.perf_counter()
     for number in range(1, epochs + 1):
         trainer.epoch(number)
-    each = (time.perf_counter() - start) / (epochs * len(trainer.batches) * seeds)
+    each = (time.perf_counter() - start) / (epochs * trainer.steps_per_epoch * seeds)
     print(f"| breast-cancer MLP, {seeds} seeds side by side | – | {1 / each:.1f} | – |", flush=True)
 
 

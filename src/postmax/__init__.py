@@ -9,8 +9,7 @@ from postmax.estimation import TransitionEstimate, estimate_transition
 from postmax.labels import encode_labels
 from postmax.losses import FPMLLoss
 from postmax.transition import NoisyLabels, Transition
-
-__version__ = "0.1.0"
+from postmax.version import __version__
 
 __all__ = [
     "FPMLLoss",

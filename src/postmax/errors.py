@@ -27,7 +27,7 @@ class DataError(InputError):
     """A file or folder is missing, damaged or has the wrong content. The message names it and says what to do."""
 
 
-class MissingDependency(InputError, ImportError):  # noqa: N818 
+class MissingDependency(InputError, ImportError):  # noqa: N818
     """A feature was used that needs an extra of postmax, and that extra is not installed."""
 
 

@@ -1,30 +1,38 @@
-"""Things found by name, with a helpful answer when the name is wrong."""
+"""Registries: values that are found by name, with a helpful error when the name is wrong."""
 
 from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 import pkgutil
-from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
 
+from postmax import plugins
 from postmax.errors import InputError
 
 T = TypeVar("T")
-
-
-def unknown_name(kind: str, given: object, known: Iterable[str]) -> InputError:
-    """The error for a name nobody knows: what was given, the nearest known one, and all of them."""
-    names = sorted(known)
-    near = difflib.get_close_matches(str(given).lower(), names, n=1, cutoff=0.5)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return InputError(f"unknown {kind} {given!r}.{hint} Known: {', '.join(names)}.")
+LAST = 1000
 
 
 class Registry(Generic[T]):
-    """A table from names and aliases to values.
+    """A map from names and aliases to values.
 
     Names are compared without regard to case, spaces, `-` and `_`.
+
+    Each catalogue of postmax (losses, models, data sets, …) is a thin layer around one registry. The registry does what
+    they have in common:
+
+    * It imports the modules of its package before the first lookup, so that each module can register what it defines.
+      One new file is then enough to add a value.
+    * It loads the installed plugins when a name is unknown, and looks again.
+    * It refuses a name that is taken, and says which module took it.
+
+    Args:
+        kind: What the values are called in error messages, such as "model".
+        package: The package whose modules register values. None if nothing is to be imported.
 
     Example:
         >>> colours: Registry[int] = Registry("colour")
@@ -38,52 +46,140 @@ class Registry(Generic[T]):
         postmax.errors.InputError: unknown colour 'rad'. Did you mean 'red'? Known: red.
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, package: str | None = None) -> None:
         self.kind = kind
+        self._package = package
+        self._discovered = package is None
         self._values: dict[str, T] = {}
-        self._keys: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+        self._owners: dict[str, str] = {}
+        self._order: dict[str, int] = {}
         self._refusals: dict[str, str] = {}
 
-    @staticmethod
-    def _key(name: str) -> str:
-        return "".join(c for c in name.lower() if c not in " -_")
+    def add(self, value: T, name: str, *, aliases: Iterable[str] = (), order: int = LAST) -> T:
+        """Register `value` under `name` and `aliases`, and return it.
 
-    def add(self, value: T, name: str, *, aliases: Iterable[str] = ()) -> T:
-        """Register `value` under `name` and `aliases`; a name may be taken once."""
-        for alias in (name, *aliases):
-            key = self._key(alias)
-            if key in self._keys:
-                raise InputError(f"the {self.kind} name {alias!r} is taken.")
-        for alias in (name, *aliases):
-            self._keys[self._key(alias)] = name
+        Args:
+            value: The value.
+            name: Its name.
+            aliases: Other names, which `names` does not list.
+            order: Its place in `names`. Values with the same place are listed in the order of registration.
+
+        Raises:
+            InputError: If one of the names is taken. The message names the module that took it.
+        """
+        owner = _module_that_runs()
+        if not self._is_own(owner):
+            # A value from elsewhere must not take the name of a value of postmax that is not imported yet.
+            self._discover()
+        keys = {_key(alias): alias for alias in (name, *aliases)}
+        for key, alias in keys.items():
+            if key in self._names:
+                by = self._owners[self._names[key]]
+                raise InputError(
+                    f"the {self.kind} name {alias!r} is taken by {by}, so {owner} cannot register it. "
+                    "Choose another name."
+                )
+        self._names.update(dict.fromkeys(keys, name))
         self._values[name] = value
+        self._owners[name] = owner
+        self._order[name] = order
         return value
 
     def refuse(self, reason: str, *names: str) -> None:
-        """Answer these names with `reason` instead of "unknown"."""
-        self._refusals.update((self._key(name), reason) for name in names)
+        """Answer a lookup of these names with `reason` instead of "unknown"."""
+        self._refusals.update((_key(name), reason) for name in names)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._key(name) in self._keys
+        return isinstance(name, str) and self._find(name) is not None
 
     def get(self, name: str) -> T:
-        """The value called `name`, or an error that suggests the nearest name."""
-        if not isinstance(name, str):
-            raise unknown_name(self.kind, name, self._values)
-        key = self._key(name)
-        if key in self._keys:
-            return self._values[self._keys[key]]
-        if key in self._refusals:
-            raise InputError(f"{self.kind} {name!r} is refused: {self._refusals[key]}")
+        """Return the value called `name`.
+
+        Raises:
+            InputError: If the name is unknown or refused. The message suggests the nearest known name.
+        """
+        return self._values[self.name_of(name)]
+
+    def name_of(self, name: object) -> str:
+        """Return the name under which a name or alias was registered.
+
+        Raises:
+            InputError: If the name is unknown or refused. The message suggests the nearest known name.
+        """
+        found = self._find(name) if isinstance(name, str) else None
+        if found is not None:
+            return found
+        if isinstance(name, str) and _key(name) in self._refusals:
+            raise InputError(f"{self.kind} {name!r} is refused: {self._refusals[_key(name)]}")
         raise unknown_name(self.kind, name, self._values)
 
     def names(self) -> tuple[str, ...]:
-        """All names, in the order of registration, without aliases."""
-        return tuple(self._values)
+        """Return all names without aliases, by their place and then in the order of registration."""
+        self._discover()
+        return tuple(sorted(self._values, key=self._order.__getitem__))
+
+    def owner(self, name: str) -> str:
+        """Return the name of the module that registered `name`."""
+        return self._owners[self.name_of(name)]
+
+    def is_builtin(self, name: str) -> bool:
+        """Return whether `name` was registered by postmax itself, and not by a plugin or a user's program."""
+        return self._is_own(self.owner(name))
+
+    def _find(self, name: str) -> str | None:
+        self._discover()
+        key = _key(name)
+        if key not in self._names and key not in self._refusals:
+            plugins.load_entry_points()
+        return self._names.get(key)
+
+    def _discover(self) -> None:
+        if self._discovered or self._package is None:
+            return
+        self._discovered = True
+        try:
+            import_modules(self._package)
+        except BaseException:
+            self._discovered = False
+            raise
+
+    def _is_own(self, module: str) -> bool:
+        return module == self._package or module.startswith(f"{self._package or 'postmax'}.")
+
+
+def _key(name: str) -> str:
+    return "".join(c for c in name.lower() if c not in " -_")
+
+
+def _module_that_runs() -> str:
+    """Return the name of the innermost module whose top-level code runs at this moment.
+
+    Modules register their values while they are imported, so this is the module that registers. In a notebook or a
+    script it is `__main__`.
+    """
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__", "__main__"))
+
+
+def import_modules(package: str) -> None:
+    """Import every module of a package, so that each module can register what it defines."""
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        importlib.import_module(f"{package}.{module.name}")
+
+
+def unknown_name(kind: str, given: object, known: Iterable[str]) -> InputError:
+    """Return the error for an unknown name: it tells the given name, the nearest known name, and all known names."""
+    names = sorted(known)
+    near = difflib.get_close_matches(str(given).lower(), names, n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return InputError(f"unknown {kind} {given!r}.{hint} Known: {', '.join(names)}.")
 
 
 def resolve(value: T | str, kind: type[T], lookup: Callable[[str], T]) -> T:
-    """`value` itself if it is a `kind`, else what `lookup` finds under that name."""
+    """Return `value` itself if it is a `kind`, else the value that `lookup` finds under this name."""
     if isinstance(value, kind):
         return value
     if isinstance(value, str):
@@ -91,7 +187,48 @@ def resolve(value: T | str, kind: type[T], lookup: Callable[[str], T]) -> T:
     raise InputError(f"expected a {kind.__name__} or its name, got {type(value).__name__}.")
 
 
-def import_modules(package: str) -> None:
-    """Import every module of a package, so that each can register what it has: one file adds a thing."""
-    for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
-        importlib.import_module(f"{package}.{module.name}")
+def options_of(build: Callable[..., Any]) -> Mapping[str, Any]:
+    """Return the options of a builder, with their defaults: the keyword-only parameters of its signature.
+
+    Example:
+        >>> def build(shape, *, width=32, init="torch"): ...
+        >>> dict(options_of(build))
+        {'width': 32, 'init': 'torch'}
+    """
+    parameters = inspect.signature(build).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def check_options(owner: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Check that every given option is a known one.
+
+    Args:
+        owner: What has the options, such as "the loss gce"; it is named in the error.
+        given: The names of the options that were given.
+        known: The names of all options there are.
+
+    Raises:
+        InputError: If an option is unknown. The message suggests the nearest known option.
+
+    Example:
+        >>> check_options("small", ["widht"], ["width", "init"])
+        Traceback (most recent call last):
+        ...
+        postmax.errors.InputError: unknown option of small 'widht'. Did you mean 'width'? Known: init, width.
+    """
+    known = tuple(known)
+    for option in given:
+        if not known:
+            raise InputError(f"{owner} has no options, so {option!r} cannot be one.")
+        if option not in known:
+            raise unknown_name(f"option of {owner}", option, known)
+
+
+def first_line(thing: object) -> str:
+    """Return the first line of the docstring of a class, a function or a module: what it is, in a line.
+
+    Example:
+        >>> first_line(Registry)
+        'A map from names and aliases to values.'
+    """
+    return (getattr(thing, "__doc__", None) or "").strip().partition("\n")[0]

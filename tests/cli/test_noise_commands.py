@@ -169,7 +169,7 @@ def test_an_estimate_from_arrays_and_as_json(blobs, run):
         (("estimate", "nan.csv"), "nan.csv"),
         (("estimate", "nan.csv", "--missing", "guess"), "error or median"),
         (("estimate", "small.csv"), "too few"),
-        (("estimate", "small.csv", "--method", "magic"), "unknown estimation method"),
+        (("estimate", "small.csv", "--method", "magic"), "unknown transition estimator"),
     ],
 )
 def test_what_a_person_sees_when_something_is_wrong(tmp_path, run, arguments, message):

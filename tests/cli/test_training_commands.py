@@ -101,7 +101,7 @@ def test_train_on_idx_files_a_person_brings(capsys, tmp_path, zipped):
         with opener(tmp_path / name, "wb") as file:
             file.write(struct.pack(f">I{len(shape)}I", magic, *shape) + content.tobytes())
     result = train_json(
-        capsys, tmp_path / f"mine-images-idx3-ubyte{end}", "noise=symmetric:0.3", "epochs=3", "-o", tmp_path
+        capsys, tmp_path / f"mine-images-idx3-ubyte{end}", "noise=symmetric:0.3", "epochs=6", "-o", tmp_path
     )
     seed = result["seeds"][0]
     assert result["train_rows"] + result["test_rows"] == 1797

@@ -39,7 +39,7 @@ def toy(count=23, streamed=None):
 
 
 def order_of(batches, epoch):
-    return torch.cat([batch.index for batch in batches.epoch(epoch)])
+    return torch.cat([batch.rows for batch in batches.epoch(epoch)])
 
 
 def readers():
@@ -47,7 +47,8 @@ def readers():
 
 
 def same(batch, other):
-    return all(torch.equal(mine, its) for mine, its in zip(batch, other, strict=True))
+    pairs = zip((*batch[:3], *batch.views), (*other[:3], *other.views), strict=True)
+    return all(torch.equal(mine, its) for mine, its in pairs)
 
 
 @pytest.mark.parametrize("streamed", [None, lambda index: 0.0], ids=["in memory", "streamed"])
@@ -57,9 +58,11 @@ def test_every_row_comes_once_with_its_label_and_index(streamed, shuffle, drop_l
     images, dataset = toy().inputs, toy(streamed=streamed)
     batches = Batches(dataset, 5, shuffle=shuffle, drop_last=drop_last)
     seen = list(batches.epoch(3))
-    assert [len(batch.index) for batch in seen] == sizes
+    assert [len(batch.rows) for batch in seen] == sizes
     assert len(batches) == len(sizes)
-    for inputs, labels, index in seen:
+    for inputs, labels, index, views in seen:
+        assert len(views) == 1
+        assert views[0] is inputs
         assert torch.equal(inputs, images[index])
         assert torch.equal(labels, dataset.labels[index])
     order = order_of(batches, 3).tolist()
@@ -87,7 +90,7 @@ def test_epochs_and_seeds_differ_and_never_add_up():
 def test_augmentation_differs_between_epochs_that_have_the_same_order():
     batches = Batches(toy(), 23, augment=Augment(padding=2), shuffle=False)
     (first,), (second,) = batches.epoch(0), batches.epoch(1)
-    assert torch.equal(first.index, second.index)
+    assert torch.equal(first.rows, second.rows)
     assert not torch.equal(first.inputs, second.inputs)
 
 
@@ -99,7 +102,7 @@ from postmax.data.dataset import Dataset
 images = (torch.arange(50 * 3 * 8 * 8) % 251).to(torch.uint8).view(50, 3, 8, 8)
 dataset = Dataset("toy", images, torch.arange(50) % 4, ("a", "b", "c", "d"))
 order, pixels = hashlib.sha256(), hashlib.sha256()
-for inputs, _, index in Batches(dataset, 7, augment=Augment(cutout=2), seed=2**70 + 1).epoch(12):
+for inputs, _, index, _ in Batches(dataset, 7, augment=Augment(cutout=2), seed=2**70 + 1).epoch(12):
     order.update(index.numpy().tobytes())
     pixels.update((inputs * 255).round().to(torch.uint8).numpy().tobytes())
 print(order.hexdigest()[:16], pixels.hexdigest()[:16])
@@ -114,10 +117,10 @@ def test_another_process_gets_the_epoch_written_down_here():
 
 def test_plain_iteration_goes_from_epoch_to_epoch_and_can_be_set():
     batches = Batches(toy(), 23, seed=1)
-    run = [next(iter(batches)).index for _ in range(3)]
+    run = [next(iter(batches)).rows for _ in range(3)]
     assert all(torch.equal(index, order_of(batches, number)) for number, index in enumerate(run))
     batches.next_epoch = 1
-    assert torch.equal(next(iter(batches)).index, run[1])
+    assert torch.equal(next(iter(batches)).rows, run[1])
 
 
 def test_order_is_uniform():
@@ -150,7 +153,7 @@ def test_a_memory_mapped_tensor_is_read_where_it_lies(tmp_path):
 
 def test_features_and_other_augmentations():
     features = Dataset("table", torch.randn(6, 2), torch.zeros(6, dtype=torch.int64), ("only",))
-    assert all(torch.equal(b.inputs, features.inputs[b.index]) for b in Batches(features, 4, augment=Augment()))
+    assert all(torch.equal(b.inputs, features.inputs[b.rows]) for b in Batches(features, 4, augment=Augment()))
     weak = Augment(padding=2)
     views = Batches(toy(), 23, augment=lambda x, g: torch.stack([weak(x, g), weak(x, g)], dim=1))
     (batch,) = views.epoch(0)
@@ -218,7 +221,7 @@ def test_an_error_of_a_reader_arrives_in_its_place():
     images = toy().inputs
     dataset = Dataset("toy", Damaged(images), toy().labels, toy().classes)
     batches = Batches(dataset, 2, shuffle=False).epoch(0)
-    assert [next(batches).index.tolist() for _ in range(5)] == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
+    assert [next(batches).rows.tolist() for _ in range(5)] == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
     with pytest.raises(DataError, match=r"cats/11\.jpg is damaged"):
         next(batches)
     assert not readers()
@@ -230,7 +233,7 @@ def test_rows_that_come_back_short_are_an_error():
             return super().__getitem__(index[1:])
 
     dataset = Dataset("toy", Short(toy().inputs), toy().labels, toy().classes)
-    with pytest.raises(InputError, match="toy: 3 rows came back when 4 were asked for"):
+    with pytest.raises(InputError, match="toy: 3 rows came back when 4 were requested"):
         list(Batches(dataset, 4))
 
 
@@ -266,6 +269,6 @@ def test_every_device_gets_the_same_batches(streamed, device):
     here = Batches(toy(), 4, augment=augment).epoch(0)
     there = Batches(toy(streamed=streamed), 4, augment=augment, device=device).epoch(0)
     for mine, its in zip(here, there, strict=True):
-        assert {tensor.device.type for tensor in its} == {device}
-        assert torch.equal(mine.index, its.index.cpu())
+        assert {tensor.device.type for tensor in (*its[:3], *its.views)} == {device}
+        assert torch.equal(mine.rows, its.rows.cpu())
         torch.testing.assert_close(mine.inputs, its.inputs.cpu())

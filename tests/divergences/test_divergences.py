@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 import postmax as pm
 from postmax import divergences
-from postmax.divergences.base import elementwise_derivative
+from postmax.divergences.elementwise import elementwise_derivative
 from postmax.errors import InputError
 
 U = torch.logspace(-3, 3, 61, dtype=torch.float64)

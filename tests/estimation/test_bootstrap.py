@@ -7,8 +7,8 @@ from scipy import stats
 from synthetic import MATRICES, problem
 
 from postmax.estimation.bootstrap import _KEPT_ELEMENTS, Replicates, bootstrap
+from postmax.estimation.estimator import Solution
 from postmax.estimation.likelihood import PosteriorLikelihood
-from postmax.estimation.method import Solution
 
 
 class Recorder:

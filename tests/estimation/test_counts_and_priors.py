@@ -5,7 +5,8 @@ import torch
 from synthetic import MATRICES
 
 from postmax import Transition
-from postmax.estimation.method import Solution, count_pairs, keep_unseen, normalise_rows, prior_behind
+from postmax.estimation.counts import count_pairs, keep_unseen, normalise_rows, prior_behind
+from postmax.estimation.estimator import Solution
 
 
 def test_pairs_are_counted():

@@ -70,7 +70,7 @@ def test_a_missing_file_is_named(tmp_path):
 )
 def test_what_is_no_estimate_is_refused(tmp_path, content):
     (tmp_path / "noise.json").write_bytes(content)
-    with pytest.raises(DataError, match=r"noise\.json is no transition estimate, or a damaged one"):
+    with pytest.raises(DataError, match=r"noise\.json is not a transition estimate, or it is damaged"):
         TransitionEstimate.load(tmp_path / "noise.json")
 
 
@@ -100,7 +100,7 @@ def test_a_damaged_file_is_refused(tmp_path, damage):
     estimate().save(tmp_path / "noise.json")
     content = json.loads((tmp_path / "noise.json").read_bytes())
     (tmp_path / "noise.json").write_text(json.dumps(content | damage))
-    with pytest.raises(DataError, match=r"noise\.json is no transition estimate, or a damaged one"):
+    with pytest.raises(DataError, match=r"noise\.json is not a transition estimate, or it is damaged"):
         TransitionEstimate.load(tmp_path / "noise.json")
 
 
@@ -113,7 +113,7 @@ def test_a_truncated_file_is_refused(tmp_path):
 
 
 def test_a_folder_is_refused(tmp_path):
-    with pytest.raises(DataError, match="is no transition estimate"):
+    with pytest.raises(DataError, match="is not a transition estimate"):
         TransitionEstimate.load(tmp_path)
     with pytest.raises(DataError, match="is a folder"):
         estimate().save(tmp_path)

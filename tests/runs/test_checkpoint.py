@@ -22,12 +22,10 @@ from postmax.runs.checkpoint import (
     DamagedRun,
     go_back,
     load,
-    optimiser_state,
-    restore_optimiser,
     save,
 )
 from postmax.train.config import OptimiserConfig
-from postmax.train.optimisers import make_optimiser
+from postmax.train.optimisers import make_optimiser, optimiser_state, restore_optimiser
 
 
 def tiny(epoch=1):
@@ -114,7 +112,7 @@ def test_the_one_before_is_kept(tmp_path):
 
 
 def test_going_back(tmp_path):
-    with pytest.raises(DamagedRun, match=r"has no checkpoint before the last\. Start again with --restart"):
+    with pytest.raises(DamagedRun, match=r"has no checkpoint before the last one\. Start again with --restart"):
         go_back(tmp_path)
     for epoch in (1, 2):
         save(tmp_path, tiny(epoch))
@@ -221,7 +219,7 @@ def test_every_flipped_byte_is_noticed(tmp_path):
             harmless.append(place)
         else:
             assert NAME in message
-            assert "The one before it is kept: go on from there with --previous." in message
+            assert "The checkpoint before it is kept: continue from there with --previous." in message
     assert len(harmless) < 20  # the padding of the header means nothing
     assert same(load_previous(tmp_path), tiny(1))
 
@@ -257,7 +255,7 @@ def test_files_that_are_no_checkpoint(tmp_path, content):
 
 def test_another_safetensors_file(tmp_path):
     save_file({"a": torch.zeros(1)}, tmp_path / NAME)
-    with pytest.raises(DataError, match="it is no 'postmax checkpoint 1'"):
+    with pytest.raises(DataError, match="it is not a 'postmax checkpoint 2'"):
         load(tmp_path)
 
 

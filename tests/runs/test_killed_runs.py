@@ -216,7 +216,7 @@ def test_a_damaged_checkpoint(stopped):
     damage(folder / NAME)
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "lock"}
     for _ in range(2):
-        with pytest.raises(DataError, match=r"is damaged .* go on from there with --previous"):
+        with pytest.raises(DataError, match=r"is damaged .* continue from there with --previous"):
             execute(small_config(), folder)
         assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "lock"} == before
     epochs = []

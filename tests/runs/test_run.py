@@ -13,12 +13,12 @@ from torch.nn import functional as F
 
 from postmax import data, models
 from postmax.data import Batches, generator_for
-from postmax.errors import InputError
+from postmax.errors import DivergedError, InputError
 from postmax.runs import RunFolder, execute
 from postmax.runs.saved import TRANSITION
-from postmax.train import Diverged
 from postmax.train.prepare import prepare
-from postmax.train.trainer import Trainer
+from postmax.train.trainer import OneSeedTrainer
+from postmax.train.watch import LossWatch
 
 
 def metrics(folder):
@@ -46,7 +46,7 @@ def test_a_run_is_the_loop_anybody_would_write(tmp_path):
         for batch in batches.epoch(epoch):
             logits = network(batch.inputs)
             loss = F.cross_entropy(logits, batch.labels)
-            predicted |= dict(zip(batch.index.tolist(), logits.argmax(1).tolist(), strict=True))
+            predicted |= dict(zip(batch.rows.tolist(), logits.argmax(1).tolist(), strict=True))
             losses.append(loss.item())
             optimiser.zero_grad()
             loss.backward()
@@ -133,7 +133,7 @@ def test_the_callers_random_numbers_are_left_alone(tmp_path, fails):
     random.seed(5)
     before = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()  # noqa: NPY002
     if fails:
-        with pytest.raises(Diverged):
+        with pytest.raises(DivergedError):
             execute(small_config("optimiser.lr=1e30", "model.dropout=0.5"), tmp_path / "a")
     else:
         execute(small_config("model.dropout=0.5"), tmp_path / "a")
@@ -191,7 +191,7 @@ def test_a_device_that_is_not_there(tmp_path):
         "loss.reduction",
         "loss.transition",
         "model.num_classes",
-        "method.setting",
+        "method.setup",
     ],
 )
 def test_options_a_run_decides_by_itself(tmp_path, key):
@@ -347,7 +347,7 @@ def test_averaged_weights_are_judged_and_kept(tmp_path):
 
 def test_a_loss_that_is_no_number(tmp_path):
     config = small_config("optimiser.lr=1e30", "epochs=50")
-    with pytest.raises(Diverged) as caught:
+    with pytest.raises(DivergedError) as caught:
         execute(config, tmp_path)
     message = str(caught.value)
     assert "training diverged in epoch 1, batch 2 of 8: " in message
@@ -361,7 +361,7 @@ def test_a_loss_that_is_no_number(tmp_path):
 def test_a_loss_that_grows_without_bound(tmp_path):
     config = small_config("optimiser.lr=1e6", "epochs=50", "loss=ce", "optimiser.clip_norm=1e9", "seeds=[3, 4]")
     with pytest.raises(
-        Diverged, match=r"epoch 1, batch \d of 8: the loss of seed [34] is \d\S+\. Try a smaller"
+        DivergedError, match=r"epoch 1, batch \d of 8: the loss of seed [34] is \d\S+\. Try a smaller"
     ) as caught:
         execute(config, tmp_path)
     assert "clip_norm" not in str(caught.value)
@@ -370,27 +370,27 @@ def test_a_loss_that_grows_without_bound(tmp_path):
 
 def test_a_failure_is_remembered_until_the_run_is_restarted(tmp_path, monkeypatch):
     config = small_config("optimiser.lr=1e30")
-    with pytest.raises(Diverged) as first:
+    with pytest.raises(DivergedError) as first:
         execute(config, tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "epoch", None)
-        with pytest.raises(Diverged) as second:
+        patch.setattr(OneSeedTrainer, "epoch", None)
+        with pytest.raises(DivergedError) as second:
             execute(config, tmp_path)
     assert str(first.value) == str(second.value)
     assert RunFolder(tmp_path).state == "failed"
     epochs = []
-    with pytest.raises(Diverged):
+    with pytest.raises(DivergedError):
         execute(config, tmp_path, restart=True, progress=epochs.append)
     with monkeypatch.context() as patch:
-        patch.setattr("postmax.train.trainer.set_rate", lambda *_: None)  # the mistake is mended
-        patch.setattr("postmax.train.trainer.make_optimiser", lambda _, p, **__: torch.optim.SGD(p, lr=0.05))
+        patch.setattr("postmax.train.optimisers.set_rate", lambda *_: None)  # the mistake is mended
+        patch.setattr("postmax.train.resources.make_optimiser", lambda _, p, **__: torch.optim.SGD(p, lr=0.05))
         execute(config, tmp_path, restart=True)
     assert RunFolder(tmp_path).state == "done"
     assert RunFolder(tmp_path).failure() is None
 
 
 def test_weights_that_are_ruined_by_the_last_step(tmp_path):
-    with pytest.raises(Diverged):
+    with pytest.raises(DivergedError):
         execute(small_config("optimiser.lr=1e30", "epochs=1", "batch_size=1000", "loss=ce"), tmp_path)
 
 
@@ -407,19 +407,18 @@ class Elsewhere(torch.Tensor):
 
 @pytest.mark.parametrize("bad", [0, 7, 19, 20, 33])
 def test_losses_on_other_devices_are_looked_at_now_and_then(bad):
-    trainer = object.__new__(Trainer)
-    trainer.config, trainer.batches, trainer._scale = small_config(), range(46), None
-    losses, noticed = [], None
+    watch = LossWatch(small_config(), 46)
+    watch.start(2)
     for position in range(46):
-        losses.append(torch.tensor([1.0 if position != bad else float("nan")]).as_subclass(Elsewhere))
+        loss = torch.tensor([1.0 if position != bad else float("nan")]).as_subclass(Elsewhere)
         try:
-            trainer._check(losses, 2, position)
-        except Diverged as error:
+            watch.add(loss)
+        except DivergedError as error:
             noticed = position, str(error)
             break
     else:
-        with pytest.raises(Diverged) as caught:
-            trainer._check(losses, 2, 45, last=True)
+        with pytest.raises(DivergedError) as caught:
+            watch.finish()
         noticed = 45, str(caught.value)
     assert f"epoch 3, batch {bad + 1} of 46" in noticed[1]
     assert noticed[0] < bad + 20
@@ -436,7 +435,7 @@ def test_what_is_done_is_not_done_again(tmp_path, monkeypatch):
         raise AssertionError("nothing should be read or trained")
 
     monkeypatch.setattr(data, "load", broken)
-    monkeypatch.setattr(Trainer, "epoch", broken)
+    monkeypatch.setattr(OneSeedTrainer, "epoch", broken)
     assert execute(small_config(), tmp_path) == first
     assert execute(small_config(), tmp_path, previous=True) == first
     assert {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in tmp_path.iterdir()} == files

@@ -242,6 +242,7 @@ def root(tmp_path_factory):
         published = write_human_labels(root / "cifar-n" / file, layout, labels)
         readers |= {name: partial(read_cifar_n, published, name) for name in published.columns}
     clean = {name: catalogue.is_clean(name) for name in catalogue.names()}
+    augment = {name: catalogue.usual_augmentation(name) for name in catalogue.names()}
     with pytest.MonkeyPatch.context() as patch:
         sources = Registry("data set")
         for name in catalogue.names():
@@ -250,7 +251,7 @@ def root(tmp_path_factory):
         patch.setattr(catalogue, "_SOURCES", sources)
         for name, read in readers.items():
             splits = ("test",) if name == "ilsvrc12-mini" else ("train", "test")
-            catalogue.register(name, partial(few, read), splits=splits, clean=clean[name])
+            catalogue.register(name, partial(few, read), splits=splits, clean=clean[name], augment=augment[name])
         patch.setattr("postmax.data.webvision._ROWS", {})
         patch.setattr("postmax.data.ilsvrc._PER_CLASS", 1)
         for module in ("webvision", "ilsvrc"):

@@ -14,7 +14,8 @@ from postmax.data import Batches, Dataset
 from postmax.errors import InputError
 from postmax.runs import execute
 from postmax.train import prepare
-from postmax.train.side_by_side import LaneBatches, Lanes
+from postmax.train.lanes import LaneBatches
+from postmax.train.stacked_networks import StackedNetworks
 from postmax.transition import Transition
 
 SEEDS = (3, 0, 11)
@@ -40,7 +41,7 @@ def test_a_lane_has_the_batches_of_its_seed_alone(batch_size, epoch):
     assert len(found) == len(stacked) == len(alone[0])
     for number, batch in enumerate(found):
         for lane in range(len(SEEDS)):
-            for name, other in (("inputs", "inputs"), ("labels", "labels"), ("rows", "index")):
+            for name, other in (("inputs", "inputs"), ("labels", "labels"), ("rows", "rows")):
                 expected = getattr(alone[lane][number], other)
                 assert torch.equal(getattr(batch, name)[lane], expected)
                 assert torch.equal(getattr(single[lane][number], name)[0], expected)
@@ -102,7 +103,7 @@ def networks(count, **options):
 @pytest.mark.parametrize("options", [{"hidden": (6,)}, {"hidden": ()}, {"hidden": (5, 3), "activation": "gelu"}])
 def test_stacked_networks_compute_what_each_does(options):
     separate = networks(3, **options)
-    lanes, inputs = Lanes(separate), torch.randn(3, 7, 4)
+    lanes, inputs = StackedNetworks(separate), torch.randn(3, 7, 4)
     logits = lanes(inputs)
     for lane, network in enumerate(separate):
         torch.testing.assert_close(logits[lane], network(inputs[lane]))
@@ -112,17 +113,9 @@ def test_stacked_networks_compute_what_each_does(options):
     assert sum(p.numel() for p in lanes.parameters()) == sum(p.numel() for n in separate for p in n.parameters())
 
 
-def test_one_network_stays_as_it_is():
-    (network,) = networks(1, batch_norm=True)
-    lanes, inputs = Lanes([network]), torch.randn(1, 7, 4)
-    lanes.eval()
-    assert torch.equal(lanes(inputs)[0], network(inputs[0]))
-    assert lanes.lane_state(0).keys() == network.state_dict().keys()
-
-
 def test_the_gradient_of_a_lane_is_its_own():
     separate = networks(3)
-    lanes, inputs = Lanes(separate), torch.randn(3, 7, 4)
+    lanes, inputs = StackedNetworks(separate), torch.randn(3, 7, 4)
     lanes(inputs)[1].square().sum().backward()
     separate[1](inputs[1]).square().sum().backward()
     for stack, parameter in zip(lanes.parameters(), separate[1].parameters(), strict=True):
@@ -133,7 +126,7 @@ def test_the_gradient_of_a_lane_is_its_own():
 def test_the_networks_are_copied():
     """A step of the stack does not move the networks it was made of, nor does a lane's state follow it."""
     separate = networks(2)
-    lanes, before = Lanes(separate), [p.detach().clone() for p in separate[0].parameters()]
+    lanes, before = StackedNetworks(separate), [p.detach().clone() for p in separate[0].parameters()]
     with torch.no_grad():
         for stack in lanes.parameters():
             stack.add_(1)
@@ -142,7 +135,7 @@ def test_the_networks_are_copied():
 
 def test_lanes_drop_units_of_their_own():
     (network,) = networks(1, hidden=(40,), dropout=0.5)
-    lanes, inputs = Lanes([network, network]), torch.ones(2, 50, 4)
+    lanes, inputs = StackedNetworks([network, network]), torch.ones(2, 50, 4)
     first, second = lanes(inputs)
     assert not torch.allclose(first, second)
     lanes.eval()
@@ -153,7 +146,7 @@ def test_lanes_drop_units_of_their_own():
 
 def test_networks_that_are_no_chain_have_one_seed():
     with pytest.raises(InputError, match="give one seed a run"):
-        Lanes([nn.Linear(4, 2), nn.Linear(4, 2)])
+        StackedNetworks([nn.Linear(4, 2), nn.Linear(4, 2)])
 
 
 # Training

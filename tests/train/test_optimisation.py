@@ -10,14 +10,16 @@ from torch.nn.utils import clip_grad_norm_
 from torch.optim import SGD, Adam, AdamW
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, MultiStepLR, OneCycleLR, SequentialLR
 
-from postmax.errors import InputError
+from postmax import losses
+from postmax.errors import DivergedError, InputError
 from postmax.runs import execute
-from postmax.train import Diverged
 from postmax.train.build import build
 from postmax.train.config import OptimiserConfig, ScheduleConfig
 from postmax.train.ema import Average
-from postmax.train.optimisers import add_l1, clip_lanes, make_optimiser, set_rate
+from postmax.train.optimisers import add_l1, make_optimiser, set_rate
 from postmax.train.schedules import rate
+from postmax.train.side_by_side import clip_lanes
+from postmax.train.trainer import OneSeedTrainer
 
 STEPS, EPOCHS = 7, 9
 TOTAL = STEPS * EPOCHS
@@ -219,6 +221,10 @@ def test_the_l1_term_knows_parameters_the_loss_does_not():
     assert parameter.grad.tolist() == [0.5, -0.5]
 
 
+def networks_of(trainer):
+    return trainer.method.answer if isinstance(trainer, OneSeedTrainer) else trainer._networks
+
+
 @pytest.mark.parametrize("clip", [None, 0.05])
 @pytest.mark.parametrize("seeds", [[3], [3, 4, 5]])
 def test_a_step_with_the_l1_term_is_one_on_the_loss_with_it(seeds, clip):
@@ -227,17 +233,20 @@ def test_a_step_with_the_l1_term_is_one_on_the_loss_with_it(seeds, clip):
     with_term = build(small_config(*settings, "optimiser.l1=0.02", "schedule=constant")).trainer
     plain = build(small_config(*settings, "schedule=constant")).trainer
     batch = next(iter(with_term.batches.epoch(0)))
-    before = [p.detach().clone() for p in with_term.method.parameters()]
-    with_term.step(0, 0, batch)
+    before = [p.detach().clone() for p in networks_of(with_term).parameters()]
+    next(with_term.steps(0))
 
-    parameters = list(plain.method.parameters())
+    network = networks_of(plain)
+    parameters = list(network.parameters())
     assert all(torch.equal(p, q) for p, q in zip(parameters, before, strict=True))
-    loss = plain.method.training_step(batch, 0).loss.sum() + 0.02 * sum(p.abs().sum() for p in parameters)
-    gradients = torch.autograd.grad(loss, parameters)
+    logits, loss = network(batch.inputs), losses.get("fpml", reduction="none")
+    values = loss(logits.reshape(-1, logits.shape[-1]), batch.labels.flatten()).view_as(batch.labels)
+    total = values.mean(-1).sum() + 0.02 * sum(p.abs().sum() for p in parameters)
+    gradients = torch.autograd.grad(total, parameters)
     for lane in range(len(seeds)) if len(seeds) > 1 else [...]:  # one seed alone has no leading dimension
         norm = torch.stack([g[lane].square().sum() for g in gradients]).sum().sqrt()
         scale = 1.0 if clip is None else min(1.0, clip / norm.item())
-        for p, q, g in zip(with_term.method.parameters(), before, gradients, strict=True):
+        for p, q, g in zip(networks_of(with_term).parameters(), before, gradients, strict=True):
             torch.testing.assert_close(p[lane], q[lane] - 0.05 * scale * g[lane], rtol=1e-4, atol=1e-6)
     assert any((0.05 * g).abs().max() > 1e-3 for g in gradients)
 
@@ -306,5 +315,5 @@ def test_averages_can_be_restored():
 def test_a_gradient_that_is_no_number_is_a_divergence(tmp_path):
     """Clipping must not break off with an error of its own."""
     config = small_config("optimiser.clip_norm=1", "optimiser.lr=1e30", "loss={divergence: pearson, link: exp}")
-    with pytest.raises(Diverged, match="diverged in epoch"):
+    with pytest.raises(DivergedError, match="diverged in epoch"):
         execute(config, tmp_path)

@@ -15,7 +15,7 @@ from postmax import data, estimation
 from postmax.errors import DataError, InputError
 from postmax.runs import RunFolder, execute
 from postmax.train import make_config, resolve
-from postmax.train.prepare import augmentation, prepare
+from postmax.train.prepare import prepare, views_of
 from postmax.train.scaling import Scaling
 from postmax.transition import Transition, parse_noise
 
@@ -308,28 +308,28 @@ def test_augmentation_by_data_set(tmp_path):
     features = prepare(small_config(), 0).train
     published = data.Statistics((0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
     cifar = make_config({"data": {"name": "cifar10"}}).data
-    found = augmentation(cifar, replace(images, statistics=published))
+    found = views_of(cifar, replace(images, statistics=published)).weak
     assert (found.crop, found.padding, found.flip, found.statistics) == (None, 4, True, published)
-    large = augmentation(make_config({"data": {"name": "webvision-mini"}}).data, images)
+    large = views_of(make_config({"data": {"name": "webvision-mini"}}).data, images).weak
     assert (large.crop, large.padding, large.flip) == (224, 0, True)
     own = own_config(tmp_path / "i.npz").data
-    still = augmentation(own, images)
+    still = views_of(own, images).weak
     assert (still.random, still.flip, still.padding) == (False, False, 0)
     assert still.statistics == data.channel_statistics(images.inputs)
-    crop = augmentation(own.model_copy(update={"augment": "crop", "cutout": 2}), images)
+    crop = views_of(own.model_copy(update={"augment": "crop", "cutout": 2}), images).weak
     assert (crop.padding, crop.flip, crop.cutout) == (4, False, 2)
-    mnist = augmentation(make_config({"data": {"name": "mnist"}}).data, images)
+    mnist = views_of(make_config({"data": {"name": "mnist"}}).data, images).weak
     assert not mnist.random
-    assert augmentation(cifar.model_copy(update={"augment": "none"}), images).flip is False
-    cut = augmentation(own.model_copy(update={"augment": "none", "cutout": 2}), images)
+    assert views_of(cifar.model_copy(update={"augment": "none"}), images).weak.flip is False
+    cut = views_of(own.model_copy(update={"augment": "none", "cutout": 2}), images).weak
     assert (cut.random, cut.cutout, cut.flip) == (True, 2, False)
-    assert augmentation(own, features) is None
+    assert views_of(own, features).weak is None
 
 
 def test_image_statistics_come_from_training_rows(tmp_path):
     part = prepare(own_config(image_archive(tmp_path / "i.npz")), 0)
     everything = data.read_npz(tmp_path / "i.npz")
-    found = augmentation(own_config(tmp_path / "i.npz").data, part.train).statistics
+    found = views_of(own_config(tmp_path / "i.npz").data, part.train).weak.statistics
     assert found == data.channel_statistics(part.train.inputs) != data.channel_statistics(everything.inputs)
 
 

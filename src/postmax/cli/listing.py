@@ -27,13 +27,7 @@ def _datasets() -> dict[str, str]:
 
 
 def _divergences() -> dict[str, str]:
-    return {name: _first_line(divergences.get(name)) for name in divergences.names() if name != "alpha"} | {
-        "alpha:A, sl:K": "families: α-divergences, and shifted logarithms f(u) = −log(u + K)"
-    }
-
-
-def _first_line(thing: object) -> str:
-    return (type(thing).__doc__ or "").strip().partition("\n")[0]
+    return {name: divergences.summary(name) for name in divergences.names()}
 
 
 _KINDS: dict[str, Callable[[], dict[str, str]]] = {

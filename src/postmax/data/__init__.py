@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from postmax.data.arrays import MappedArray, read_npz
 from postmax.data.augment import Augment, Draw, standard
-from postmax.data.batches import Augmentation, Batch, Batches, generator_for
-from postmax.data.catalogue import is_clean, load, names, splits
+from postmax.data.batches import Batch, Batches, generator_for
+from postmax.data.catalogue import Request, is_clean, load, names, register, splits
 from postmax.data.columns import read_columns
-from postmax.data.dataset import Dataset, Rows, Statistics
+from postmax.data.dataset import Dataset, RowSource, Statistics
 from postmax.data.files import data_root
 from postmax.data.idx import read_idx
 from postmax.data.image_files import ImageFiles
@@ -15,8 +15,10 @@ from postmax.data.image_folder import read_image_folder
 from postmax.data.label_column import LabelColumn, read_labels, write_labels
 from postmax.data.mixup import Mixed, mixup
 from postmax.data.normalisation import STATISTICS, channel_statistics
+from postmax.data.strong import StrongAugment
 from postmax.data.table_encoder import TableEncoder
 from postmax.data.tables import read_table
+from postmax.data.views import Augmentation, Views, views_for
 
 __all__ = [
     "STATISTICS",
@@ -30,9 +32,12 @@ __all__ = [
     "LabelColumn",
     "MappedArray",
     "Mixed",
-    "Rows",
+    "Request",
+    "RowSource",
     "Statistics",
+    "StrongAugment",
     "TableEncoder",
+    "Views",
     "channel_statistics",
     "data_root",
     "generator_for",
@@ -46,7 +51,9 @@ __all__ = [
     "read_labels",
     "read_npz",
     "read_table",
+    "register",
     "splits",
     "standard",
+    "views_for",
     "write_labels",
 ]

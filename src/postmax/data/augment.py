@@ -130,15 +130,18 @@ class Augment:
         return Draw(below(top_places), below(left_places), below(2), below(rows), below(columns))
 
     def apply(self, images: Tensor, draw: Draw) -> Tensor:
-        """Crop, flip, normalise and blank as drawn; on the device of the images.
+        """Return the images cropped, flipped, normalised and blanked as drawn, on the device of the images.
 
         Raises:
             InputError: If these are not uint8 images (B, C, H, W), or have other channels than the statistics.
         """
-        _, channels, height, width = _image_shape(images)
-        rows, columns = self._window(height, width)
-        scale, shift = scale_and_shift(self.statistics, channels, images.device)
         draw = Draw(*(numbers.to(images.device, non_blocking=True) for numbers in draw))
+        return self.normalise(self.crop_and_flip(images, draw), draw)
+
+    def crop_and_flip(self, images: Tensor, draw: Draw) -> Tensor:
+        """Return the windows of the images as drawn, mirrored where it is drawn: uint8, the first half of `apply`."""
+        _, _, height, width = _image_shape(images)
+        rows, columns = self._window(height, width)
         if self.padding and (self.random or self.crop is not None):  # else the middle is the image itself
             mode = "constant" if self.padding_mode == "zeros" else "reflect"
             images = F.pad(images, (self.padding,) * 4, mode=mode)
@@ -146,7 +149,13 @@ class Augment:
             images = windows(images, draw.top, draw.left, rows, columns)
         if self.flip and self.random:
             images = mirror_some(images, draw.flip)
-        pixels = images.to(torch.float32).mul_(scale).add_(shift)
+        return images
+
+    def normalise(self, windows: Tensor, draw: Draw) -> Tensor:
+        """Return uint8 windows as normalised floats, blanked as drawn: the second half of `apply`."""
+        _, channels, rows, columns = windows.shape
+        scale, shift = scale_and_shift(self.statistics, channels, windows.device)
+        pixels = windows.to(torch.float32).mul_(scale).add_(shift)
         if self.cutout and self.random:
             pixels.mul_(self._kept(draw, rows, columns))
         return pixels.to(self.dtype)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from postmax.data.augment import Augment
 from postmax.data.dataset import Dataset
 from postmax.data.download import RemoteFile, fetch
 from postmax.data.files import data_root, first_existing
 from postmax.errors import DataError
-from postmax.registry import Registry, import_modules
+from postmax.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,22 @@ class Request:
 
 @dataclass(frozen=True)
 class Source:
-    """A named data set: how it is read, the splits it has, and whether its labels pass for the truth."""
+    """A registered data set.
+
+    Attributes:
+        read: Reads a split.
+        splits: The splits it has.
+        clean: Whether its training labels count as the true ones.
+        augment: What its images go through in training, without statistics; None for no augmentation.
+    """
 
     read: Callable[[Request], Dataset]
     splits: tuple[str, ...]
     clean: bool = True
+    augment: Augment | None = None
 
 
-_SOURCES: Registry[Source] = Registry("data set")
+_SOURCES: Registry[Source] = Registry("data set", package="postmax.data")
 _SPLIT_ALIASES = {"val": "test", "validation": "test"}
 
 
@@ -68,18 +76,26 @@ def register(
     *,
     splits: Sequence[str] = ("train", "test"),
     clean: bool = True,
+    augment: Augment | None = None,
 ) -> None:
     """Make a data set known under `name`.
 
-    A module of `postmax.data` that calls this is found by itself: one file adds a data set.
+    Every module of `postmax.data` is imported before the first lookup, so a new file that calls `register` adds a data
+    set. Modules of other packages call it when they are imported.
 
     Args:
-        name: What it will be called.
-        read: Reads a split.
-        splits: Those it has.
-        clean: Whether the training labels pass for the truth; False where they come from the web or from workers.
+        name: The name for `load`.
+        read: Returns the `Dataset` for a `Request`.
+        splits: The splits it has.
+        clean: Whether the training labels count as the true ones. False if they come from the web or from annotators
+            whose mistakes are part of the data set.
+        augment: What its images usually go through in training, such as `Augment(padding=4)`. The statistics are not
+            part of it: the data set has them itself, or they are computed. None for no augmentation, and for features.
+
+    Raises:
+        InputError: If the name is taken.
     """
-    _SOURCES.add(Source(read, tuple(splits), clean), name)
+    _SOURCES.add(Source(read, tuple(splits), clean, augment), name)
 
 
 def names() -> tuple[str, ...]:
@@ -89,7 +105,6 @@ def names() -> tuple[str, ...]:
         >>> "cifar10n-worst" in names()
         True
     """
-    _discover()
     return tuple(sorted(_SOURCES.names()))
 
 
@@ -100,7 +115,6 @@ def splits(name: str) -> tuple[str, ...]:
         >>> splits("cifar10")
         ('train', 'test')
     """
-    _discover()
     return _SOURCES.get(name).splits
 
 
@@ -111,8 +125,17 @@ def is_clean(name: str) -> bool:
         >>> is_clean("cifar10"), is_clean("webvision")
         (True, False)
     """
-    _discover()
     return _SOURCES.get(name).clean
+
+
+def usual_augmentation(name: str) -> Augment | None:
+    """Return what images of the data set called `name` usually go through in training; None for no augmentation.
+
+    Example:
+        >>> usual_augmentation("cifar10").padding, usual_augmentation("mnist")
+        (4, None)
+    """
+    return _SOURCES.get(name).augment
 
 
 def load(name: str, *, split: str = "train", root: str | Path | None = None, download: bool = False) -> Dataset:
@@ -138,9 +161,3 @@ def load(name: str, *, split: str = "train", root: str | Path | None = None, dow
     if split not in available:
         raise DataError(f"{name} has no split {split!r}; it has {', '.join(available)}.")
     return _SOURCES.get(name).read(Request(data_root(root), split, download))
-
-
-@functools.cache
-def _discover() -> None:
-    """Import every module of this package, so that each registers what it reads."""
-    import_modules("postmax.data")

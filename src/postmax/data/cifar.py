@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 
 from postmax.cifar_classes import CIFAR100_CLASSES, CIFAR100_COARSE, CIFAR100_SUPERCLASSES
+from postmax.data.augment import Augment
 from postmax.data.catalogue import Request, register
 from postmax.data.dataset import Dataset, Statistics
 from postmax.data.download import RemoteFile
@@ -27,6 +28,8 @@ from postmax.errors import DataError
 __all__ = ["CIFAR10", "CIFAR100", "CIFAR100_CLASSES", "CIFAR100_COARSE", "CIFAR100_SUPERCLASSES", "Cifar", "read_cifar"]
 
 CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+# What the literature does with CIFAR images in training: zero padding of 4, a random crop, a random flip.
+AUGMENT = Augment(padding=4)
 _PIXELS = 3 * 32 * 32
 _LARGEST_FILE = 512 << 20
 
@@ -194,4 +197,4 @@ def _check_content(
 
 
 for _layout in (CIFAR10, CIFAR100):
-    register(_layout.name, partial(read_cifar, _layout))
+    register(_layout.name, partial(read_cifar, _layout), augment=AUGMENT)

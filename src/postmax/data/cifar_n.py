@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 
 from postmax.data.catalogue import Request, register
-from postmax.data.cifar import CIFAR10, CIFAR100, Cifar, read_cifar
+from postmax.data.cifar import AUGMENT, CIFAR10, CIFAR100, Cifar, read_cifar
 from postmax.data.dataset import Dataset
 from postmax.data.files import check_digest, existing_file, read_at_most
 from postmax.data.safe_pickle import load_plain
@@ -125,4 +125,4 @@ def read_cifar_n(published: HumanLabels, name: str, request: Request) -> Dataset
 
 for _published in (CIFAR10N, CIFAR100N):
     for _name in _published.columns:
-        register(_name, partial(read_cifar_n, _published, _name), clean=False)
+        register(_name, partial(read_cifar_n, _published, _name), clean=False, augment=AUGMENT)

@@ -12,8 +12,8 @@ from torch import Tensor
 from postmax.errors import DataError
 
 
-class Rows(Protocol):
-    """The inputs of a data set: a tensor in memory, or something that reads rows when asked."""
+class RowSource(Protocol):
+    """Inputs that are read from disk when they are needed. A tensor in memory can be used in its place."""
 
     def __len__(self) -> int: ...
 
@@ -21,17 +21,22 @@ class Rows(Protocol):
 
 
 @dataclass(frozen=True)
-class SelectedRows:
-    """Some of the rows of something that reads them when asked: still nothing is read."""
+class RowSubset:
+    """Some rows of a row source. Making a subset reads nothing.
 
-    rows: Rows
-    index: Tensor
+    Attributes:
+        source: Where the rows are read from.
+        rows: (n,) the positions of the chosen rows in the source.
+    """
+
+    source: RowSource
+    rows: Tensor
 
     def __len__(self) -> int:
-        return len(self.index)
+        return len(self.rows)
 
     def __getitem__(self, index: Tensor, /) -> Tensor:
-        return self.rows[self.index[index]]
+        return self.source[self.rows[index]]
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class Dataset:
 
     Attributes:
         name: What it is called in messages and results.
-        inputs: uint8 images (N, C, H, W) or float32 features (N, d): a tensor, or `Rows` that stream from disk.
+        inputs: uint8 images (N, C, H, W) or float32 features (N, d): a tensor, or a `RowSource` that reads from disk.
         labels: int64 (N,), indices into `classes`. These are what a method may train on.
         classes: One name for each class.
         clean_labels: The true labels where they are known and `labels` are not them; for evaluation only.
@@ -56,7 +61,7 @@ class Dataset:
     """
 
     name: str
-    inputs: Tensor | Rows
+    inputs: Tensor | RowSource
     labels: Tensor
     classes: tuple[str, ...]
     clean_labels: Tensor | None = None
@@ -87,6 +92,6 @@ class Dataset:
         """The rows at `index` (positions, or a mask), in that order; rows on disk stay there."""
         if index.dtype == torch.bool:
             index = index.nonzero()[:, 0]
-        inputs = self.inputs[index] if isinstance(self.inputs, Tensor) else SelectedRows(self.inputs, index)
+        inputs = self.inputs[index] if isinstance(self.inputs, Tensor) else RowSubset(self.inputs, index)
         clean = None if self.clean_labels is None else self.clean_labels[index]
         return replace(self, inputs=inputs, labels=self.labels[index], clean_labels=clean)

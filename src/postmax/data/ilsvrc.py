@@ -17,7 +17,7 @@ from postmax.data.files import existing_file, existing_folder, first_existing
 from postmax.data.image_files import ImageFiles, check_all_exist
 from postmax.data.normalisation import STATISTICS
 from postmax.data.synsets import MINI_CLASSES, Synsets, read_lines, read_synsets, webvision_folder
-from postmax.data.webvision import IMAGE_SIZE
+from postmax.data.webvision import AUGMENT, IMAGE_SIZE
 from postmax.errors import DataError
 from postmax.extras import need
 
@@ -93,5 +93,5 @@ def _devkit_ids(path: Path) -> dict[str, str]:
         raise DataError(f"{path} is not the devkit's meta.mat, or damaged ({error}).") from error
 
 
-register("ilsvrc12-mini", partial(read_ilsvrc, "ilsvrc12-mini", MINI_CLASSES), splits=("test",))
-register("ilsvrc12", partial(read_ilsvrc, "ilsvrc12", None), splits=("test",))
+register("ilsvrc12-mini", partial(read_ilsvrc, "ilsvrc12-mini", MINI_CLASSES), splits=("test",), augment=AUGMENT)
+register("ilsvrc12", partial(read_ilsvrc, "ilsvrc12", None), splits=("test",), augment=AUGMENT)

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from postmax.data.dataset import Dataset, Rows
+from postmax.data.dataset import Dataset, RowSource
 from postmax.data.files import existing_folder
 from postmax.data.image_files import ImageFiles, read_image
 from postmax.errors import DataError
@@ -91,5 +91,5 @@ def _wanted(rows: ImageFiles, in_memory: bool | None) -> bool:
     return 3 * pixels * len(rows) <= _FITS_IN_MEMORY
 
 
-def _in_memory(rows: Rows, chunk: int = 256) -> Tensor:
+def _in_memory(rows: RowSource, chunk: int = 256) -> Tensor:
     return torch.cat([rows[index] for index in torch.arange(len(rows)).tensor_split(max(1, len(rows) // chunk))])

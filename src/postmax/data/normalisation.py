@@ -8,7 +8,7 @@ from math import sqrt
 import torch
 from torch import Tensor
 
-from postmax.data.dataset import Rows, Statistics
+from postmax.data.dataset import RowSource, Statistics
 from postmax.data.prefetch import read_ahead
 from postmax.errors import InputError
 
@@ -31,13 +31,13 @@ STATISTICS = {
 }
 
 
-def channel_statistics(images: Tensor | Rows, *, rows_at_once: int = 256) -> Statistics:
+def channel_statistics(images: Tensor | RowSource, *, rows_at_once: int = 256) -> Statistics:
     """Mean and standard deviation of each channel over all pixels of all images, exact up to the last rounding.
 
     Pixels are counted by their value, so no sum ever rounds, however large the data set, in memory or streamed.
 
     Args:
-        images: uint8 (N, C, H, W): a tensor, or `Rows` that stream from disk.
+        images: uint8 (N, C, H, W): a tensor, or a `RowSource` that stream from disk.
         rows_at_once: How many images are held in memory at a time.
 
     Raises:

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import torch
 
+from postmax.data.augment import Augment
 from postmax.data.catalogue import Request, register
 from postmax.data.dataset import Dataset
 from postmax.data.image_files import ImageFiles, check_all_exist
@@ -18,6 +19,8 @@ from postmax.data.synsets import MINI_CLASSES, read_lines, read_synsets, webvisi
 from postmax.errors import DataError
 
 IMAGE_SIZE = 256
+# What the literature does with these images in training: a random window of 224 pixels, a random flip.
+AUGMENT = Augment(padding=0, crop=224)
 _TRAIN_LISTS = {
     "webvision-mini": ("train_filelist_google.txt",),
     "webvision": ("train_filelist_google.txt", "train_filelist_flickr.txt"),
@@ -68,5 +71,5 @@ def _read_list(path: Path, num_classes: int) -> list[tuple[str, int]]:
     return rows
 
 
-register("webvision-mini", partial(read_webvision, "webvision-mini", MINI_CLASSES), clean=False)
-register("webvision", partial(read_webvision, "webvision", None), clean=False)
+register("webvision-mini", partial(read_webvision, "webvision-mini", MINI_CLASSES), clean=False, augment=AUGMENT)
+register("webvision", partial(read_webvision, "webvision", None), clean=False, augment=AUGMENT)

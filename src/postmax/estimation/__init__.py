@@ -1,141 +1,35 @@
-"""Estimating the transition matrix when nobody tells what the noise is."""
+"""Estimators of the transition matrix, for labels whose noise is not known."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from torch import Tensor
-
-from postmax.errors import InputError
 from postmax.estimation.anchor import AnchorPoints
-from postmax.estimation.bootstrap import bootstrap
+from postmax.estimation.catalogue import DEFAULT, get, names, register, summary
 from postmax.estimation.confident import ConfidentJoint
 from postmax.estimation.dual_t import DualT
 from postmax.estimation.estimate import TransitionEstimate
-from postmax.estimation.evidence import gather_evidence
+from postmax.estimation.estimator import RowTensors, Solution, TransitionEstimator
+from postmax.estimation.evidence import Evidence
 from postmax.estimation.hoc import HighOrderConsensus
-from postmax.estimation.identify import unidentified
 from postmax.estimation.likelihood import PosteriorLikelihood
-from postmax.estimation.method import Method
+from postmax.estimation.run_estimator import estimate_transition
 from postmax.estimation.volmin import VolumeMinimisation
-from postmax.labels import EncodedLabels, class_indices, encode_labels
-from postmax.registry import Registry
-from postmax.transition import Transition
 
 __all__ = [
     "DEFAULT",
     "AnchorPoints",
     "ConfidentJoint",
     "DualT",
+    "Evidence",
     "HighOrderConsensus",
-    "Method",
     "PosteriorLikelihood",
+    "RowTensors",
+    "Solution",
     "TransitionEstimate",
+    "TransitionEstimator",
     "VolumeMinimisation",
     "estimate_transition",
+    "get",
     "names",
+    "register",
+    "summary",
 ]
-
-_METHODS: Registry[Method] = Registry("estimation method")
-_METHODS.add(PosteriorLikelihood(), "fpml", aliases=("posterior-likelihood",))
-_METHODS.add(PosteriorLikelihood(class_conditional=True), "fpml-class", aliases=("fpml-class-conditional",))
-_METHODS.add(AnchorPoints(), "anchor", aliases=("anchor-points",))
-_METHODS.add(AnchorPoints(percentile=97), "anchor-97")
-_METHODS.add(DualT(), "dual-t")
-_METHODS.add(ConfidentJoint(), "confident-joint")
-_METHODS.add(VolumeMinimisation(), "volmin", aliases=("volminnet",))
-_METHODS.add(HighOrderConsensus(), "hoc")
-
-DEFAULT = "fpml"
-
-
-def names() -> tuple[str, ...]:
-    """The names of all methods."""
-    return _METHODS.names()
-
-
-def estimate_transition(
-    probabilities: Any = None,
-    labels: Any = None,
-    *,
-    features: Any = None,
-    method: str | Method = DEFAULT,
-    num_classes: int | None = None,
-    classes: Sequence[str | int] | None = None,
-    replicates: int = 100,
-    level: float = 0.95,
-    seed: int = 0,
-) -> TransitionEstimate:
-    """The transition matrix of the noise in `labels`, with intervals.
-
-    Args:
-        probabilities: (N, K), P(label | x) from a model that has not seen the row, columns in the order of the sorted
-            classes. In-sample probabilities of a network that memorises say that there is no noise.
-        labels: (N,) noisy labels, as they are: names, numbers, with gaps.
-        features: (N, d). Needed by `hoc` and `volmin`; for the others, probabilities are cross-fitted from them.
-        method: A name from `postmax.estimation.names()`, or a configured method such as `AnchorPoints(percentile=95)`.
-        num_classes: K, if classes that never occur among the labels shall count.
-        classes: The names of all classes; the labels are then names or indices into them.
-        replicates: Bootstrap replicates, at least 2; fewer are drawn for many classes, to fit in memory.
-        level: Of the intervals.
-        seed: Of everything random.
-
-    Raises:
-        InputError: If the data cannot carry an estimate; the message says what is wrong and where.
-
-    Example:
-        >>> import torch
-        >>> x = torch.linspace(-4, 4, 4000)
-        >>> clean = torch.stack([x, -x], 1).softmax(1)
-        >>> truth = (torch.rand(4000, generator=torch.Generator().manual_seed(0)) > clean[:, 0]).long()
-        >>> noise = Transition.binary(0.1, 0.3)
-        >>> estimate = estimate_transition(noise.corrupt_posterior(clean), noise.corrupt(truth, seed=0).labels)
-        >>> [[round(entry, 1) for entry in row] for row in estimate.matrix.tolist()]
-        [[0.7, 0.3], [0.1, 0.9]]
-    """
-    if replicates < 2 or not 0 < level < 1:
-        raise InputError(f"an interval needs 2 or more replicates and a level in (0, 1), got {replicates} and {level}.")
-    if classes is not None:
-        num_classes = len(classes)
-        labels = None if labels is None else EncodedLabels(_indices(labels, classes), tuple(classes))
-    evidence = gather_evidence(probabilities, labels, features, num_classes, seed)
-    if not isinstance(method, str) and not hasattr(method, "solve"):
-        raise InputError(
-            f"method is a name ({', '.join(names())}) or an estimator such as AnchorPoints(), not {method!r}."
-        )
-    name = method if isinstance(method, str) else type(method).__name__
-    method = _METHODS.get(method) if isinstance(method, str) else method
-    k = evidence.num_classes
-    rows = method.rows(evidence)
-    solution = method.solve(rows, k)
-    drawn = bootstrap(method, rows, solution, k, replicates, seed)
-    interval = drawn.interval(drawn.matrices, level)
-    low, high = (float(end) for end in drawn.interval(drawn.noise_rates, level))
-    bottom, top = low, high
-    if drawn.bounds is not None:
-        lower, upper = drawn.interval(drawn.bounds, level)
-        bottom, top = min(low, float(lower[0])), max(high, float(upper[1]))
-    return TransitionEstimate(
-        transition=Transition(solution.matrix, definition=f"estimated by {name} from {len(evidence.labels)} rows"),
-        prior=solution.prior,
-        noise_rate=solution.noise_rate,
-        interval=interval,
-        sampling_interval=(low, high),
-        noise_rate_interval=(bottom, top),
-        level=level,
-        method=name,
-        classes=evidence.classes,
-        rows=len(evidence.labels),
-        unidentified=unidentified(solution, interval, evidence.labels, evidence.classes),
-    )
-
-
-def _indices(labels: Any, classes: Sequence[str | int]) -> Tensor:
-    """Labels that are names of `classes`, or indices into them."""
-    encoded = encode_labels(labels)
-    if isinstance(encoded.classes[0], str):
-        return encode_labels(labels, classes=classes).codes
-    if len(set(classes)) != len(classes):
-        raise InputError("the list of classes names one of them twice.")
-    return class_indices(labels, len(classes))

@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from postmax.errors import InputError
+from postmax.estimation.catalogue import register
+from postmax.estimation.counts import keep_unseen, normalise_rows, prior_behind
+from postmax.estimation.estimator import RowTensors, Solution
 from postmax.estimation.evidence import Evidence
-from postmax.estimation.method import Rows, Solution, keep_unseen, normalise_rows, prior_behind
 
 
 @dataclass(frozen=True)
@@ -28,11 +30,11 @@ class AnchorPoints:
         if self.percentile is not None and not 0 < self.percentile <= 100:
             raise InputError(f"a percentile lies in (0, 100], got {self.percentile}.")
 
-    def rows(self, evidence: Evidence) -> Rows:
+    def rows(self, evidence: Evidence) -> RowTensors:
         """Probabilities and labels."""
         return evidence.out_of_sample, evidence.labels
 
-    def solve(self, rows: Rows, num_classes: int, start: Solution | None = None) -> Solution:  # noqa: ARG002
+    def solve(self, rows: RowTensors, num_classes: int, start: Solution | None = None) -> Solution:  # noqa: ARG002
         """The probabilities of the anchors, row by row."""
         probabilities, labels = rows
         matrix = keep_unseen(normalise_rows(probabilities[anchors(probabilities, self.percentile)]), labels)
@@ -56,3 +58,12 @@ def anchors(probabilities: Tensor, percentile: float | None) -> Tensor:
     tied = (below == 0) | surest
     chosen = torch.where(tied, len(probabilities), below) - 1
     return ranked.indices[chosen, torch.arange(probabilities.shape[1])]
+
+
+register("anchor", AnchorPoints(), aliases=("anchor-points",), order=3)
+register(
+    "anchor-97",
+    AnchorPoints(percentile=97),
+    summary="Anchor points that leave out the top 3 % of the probabilities of each class.",
+    order=4,
+)

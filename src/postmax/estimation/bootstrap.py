@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from postmax.estimation.method import Method, Rows, Solution
+from postmax.estimation.estimator import RowTensors, Solution, TransitionEstimator
 
 # Replicates of a K×K matrix are all kept, a hundred of them for K = 1000 would take 800 MB; and each passes over N·K
 # numbers many times.
@@ -49,7 +49,7 @@ def _student_t(probability: float, freedom: int) -> float:
 
 
 def bootstrap(
-    method: Method, rows: Rows, solution: Solution, num_classes: int, replicates: int, seed: int
+    estimator: TransitionEstimator, rows: RowTensors, solution: Solution, num_classes: int, replicates: int, seed: int
 ) -> Replicates:
     """Solve again on rows drawn with replacement.
 
@@ -61,7 +61,7 @@ def bootstrap(
     solved = []
     for _ in range(min(replicates, affordable)):
         drawn = torch.randint(n, (n,), generator=generator)
-        solved.append(method.solve(tuple(part[drawn] for part in rows), num_classes, solution))
+        solved.append(estimator.solve(tuple(part[drawn] for part in rows), num_classes, solution))
     bounds = [one.bounds for one in solved if one.bounds is not None]
     return Replicates(
         matrices=torch.stack([one.matrix for one in solved]),

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from postmax.estimation.catalogue import register
+from postmax.estimation.counts import count_pairs, normalise_rows
+from postmax.estimation.estimator import RowTensors, Solution
 from postmax.estimation.evidence import Evidence
-from postmax.estimation.method import Rows, Solution, count_pairs, normalise_rows
 
 _ROUNDING = 1e-9
 
@@ -17,11 +19,11 @@ _ROUNDING = 1e-9
 class ConfidentJoint:
     """Counts of (confident class, label), scaled to the number of rows each label has."""
 
-    def rows(self, evidence: Evidence) -> Rows:
+    def rows(self, evidence: Evidence) -> RowTensors:
         """Probabilities and labels."""
         return evidence.out_of_sample, evidence.labels
 
-    def solve(self, rows: Rows, num_classes: int, start: Solution | None = None) -> Solution:  # noqa: ARG002
+    def solve(self, rows: RowTensors, num_classes: int, start: Solution | None = None) -> Solution:  # noqa: ARG002
         """The joint of true class and label, and from it the matrix and the prior."""
         probabilities, labels = rows
         joint = count_pairs(*confident_pairs(probabilities, labels), num_classes)
@@ -47,3 +49,6 @@ def confident_pairs(probabilities: Tensor, labels: Tensor) -> tuple[Tensor, Tens
     confident = reaches.any(1)
     chosen = probabilities.masked_fill(~reaches, -1).argmax(1)
     return chosen[confident], labels[confident]
+
+
+register("confident-joint", ConfidentJoint(), order=6)

@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from postmax.errors import DataError, InputError
 from postmax.files import atomic_write
 from postmax.transition import Transition
-
-_FORMAT = "postmax transition estimate 1"
+from postmax.transition.estimate_file import FORMAT, read_estimate
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +68,7 @@ class TransitionEstimate:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain lists and numbers."""
         return {
-            "format": _FORMAT,
+            "format": FORMAT,
             "method": self.method,
             "rows": self.rows,
             "classes": list(self.classes),
@@ -99,32 +96,4 @@ class TransitionEstimate:
         Raises:
             DataError: If the file is missing, damaged or something else.
         """
-        try:
-            content = json.loads(Path(path).expanduser().read_bytes())
-            if content["format"] != _FORMAT:
-                raise DataError(f"{path} is a {content['format']!r}, not a {_FORMAT!r}.")
-            loaded = cls(
-                transition=Transition(content["matrix"], definition=f"estimated from {path}"),
-                prior=torch.tensor(content["prior"], dtype=torch.float64),
-                noise_rate=content["noise_rate"],
-                interval=tuple(torch.tensor(content[end], dtype=torch.float64) for end in ("lower", "upper")),  # type: ignore[arg-type]
-                sampling_interval=tuple(content["sampling_interval"]),
-                noise_rate_interval=tuple(content["noise_rate_interval"]),
-                level=content["level"],
-                method=content["method"],
-                classes=tuple(content["classes"]),
-                rows=content["rows"],
-                unidentified=dict(content["unidentified"]),
-            )
-            k = len(loaded.classes)
-            shapes = [tuple(part.shape) for part in (loaded.matrix, *loaded.interval, loaded.prior)]
-            if shapes != [(k, k)] * 3 + [(k,)]:
-                raise InputError(f"its {k} classes do not go with tables of shapes {shapes}")
-            return loaded  # noqa: TRY300
-        except FileNotFoundError as error:
-            raise DataError(f"{path} does not exist.") from error
-        except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
-            if isinstance(error, DataError):
-                raise
-            reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__} {error}"
-            raise DataError(f"{path} is no transition estimate, or a damaged one: {reason}.") from error
+        return cls(**read_estimate(path))

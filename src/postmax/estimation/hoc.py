@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from postmax.errors import InputError
+from postmax.estimation.catalogue import register
+from postmax.estimation.counts import keep_unseen, normalise_rows
+from postmax.estimation.estimator import RowTensors, Solution
 from postmax.estimation.evidence import Evidence
-from postmax.estimation.method import Rows, Solution, keep_unseen, normalise_rows
 from postmax.estimation.neighbours import nearest_neighbours
 
 _STEPS, _TOLERANCE = 2000, 1e-9
@@ -26,14 +28,14 @@ class HighOrderConsensus:
     The bootstrap treats triples as independent, though neighbouring rows share labels: its interval is too narrow.
     """
 
-    def rows(self, evidence: Evidence) -> Rows:
+    def rows(self, evidence: Evidence) -> RowTensors:
         """The labels of the row, of its nearest neighbour, and of the second nearest."""
         features = evidence.require_features("HOC")
         if len(features) < 3:
             raise InputError(f"HOC compares a row with two neighbours; there are {len(features)} rows.")
         return (torch.cat([evidence.labels[:, None], evidence.labels[nearest_neighbours(features, 2)]], 1),)
 
-    def solve(self, rows: Rows, num_classes: int, start: Solution | None = None) -> Solution:
+    def solve(self, rows: RowTensors, num_classes: int, start: Solution | None = None) -> Solution:
         """Expectation–maximisation from a matrix that mostly keeps labels, or from `start`."""
         triples, weight = rows[0].sort(1).values.unique(dim=0, return_counts=True)
         weight = weight.double() / weight.sum()
@@ -64,3 +66,6 @@ def _step(matrix: Tensor, prior: Tensor, triples: Tensor, weight: Tensor) -> tup
         for view in labels.T:
             moved.index_add_(1, view, responsible.T)
     return normalise_rows(moved), mass, fit
+
+
+register("hoc", HighOrderConsensus(), order=8)

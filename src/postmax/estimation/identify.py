@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from postmax.estimation.method import Solution
+from postmax.estimation.estimator import Solution
 
 _FEW_ROWS = 10
 _WIDE = 0.5

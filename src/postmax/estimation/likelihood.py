@@ -10,10 +10,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from postmax.errors import InputError
+from postmax.estimation.catalogue import register
 from postmax.estimation.confident import ConfidentJoint
+from postmax.estimation.counts import count_pairs, keep_unseen, normalise_rows
 from postmax.estimation.crossfit import cross_fit
+from postmax.estimation.estimator import RowTensors, Solution
 from postmax.estimation.evidence import Evidence
-from postmax.estimation.method import Rows, Solution, count_pairs, keep_unseen, normalise_rows
 from postmax.estimation.similarity import share_that_follows_similarity
 from postmax.estimation.unmix import unmix
 from postmax.losses import FPMLLoss
@@ -51,7 +53,7 @@ class PosteriorLikelihood:
 
     class_conditional: bool = False
 
-    def rows(self, evidence: Evidence) -> Rows:
+    def rows(self, evidence: Evidence) -> RowTensors:
         """Scores (N, K) and labels; given probabilities also with a mark that they are still mixed.
 
         Unmixing looks at the labels, so it belongs to what is repeated on every draw of rows, unless it takes minutes.
@@ -70,7 +72,7 @@ class PosteriorLikelihood:
             return scores, labels
         return cross_fit(evidence.features, labels, k, loss=forward, seed=evidence.seed), labels
 
-    def solve(self, rows: Rows, num_classes: int, start: Solution | None = None) -> Solution:
+    def solve(self, rows: RowTensors, num_classes: int, start: Solution | None = None) -> Solution:
         """The likelihood's matrix, mixed with the confident joint as far as noise follows similarity."""
         scores, labels, *mixed = rows
         given = scores.clamp_min(1e-300).log() if mixed else scores
@@ -185,3 +187,13 @@ def _negative_log_likelihood(
         prior = prior + true.sum(0)
     grad_t = t * moved.sum(1, keepdim=True) - moved
     return value / n, [grad_a / n, grad_b / n, grad_t / n], prior / n
+
+
+register("fpml", PosteriorLikelihood(), aliases=("posterior-likelihood",), order=1)
+register(
+    "fpml-class",
+    PosteriorLikelihood(class_conditional=True),
+    summary="The default estimator for noise that is known to depend on the true class only.",
+    aliases=("fpml-class-conditional",),
+    order=2,
+)

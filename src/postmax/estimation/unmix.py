@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from postmax.estimation.method import normalise_rows
+from postmax.estimation.counts import normalise_rows
 
 _TOP_SHARE, _TOP_LEAST = 0.3, 30
 # A step costs N·K² operations; twenty steps already take most of the noise out.

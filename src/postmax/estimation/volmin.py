@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from postmax.estimation.catalogue import register
+from postmax.estimation.counts import keep_unseen, prior_behind
+from postmax.estimation.estimator import RowTensors, Solution
 from postmax.estimation.evidence import Evidence
-from postmax.estimation.method import Rows, Solution, keep_unseen, prior_behind
 from postmax.estimation.network import Copies, train
 
 _STEPS = 50
@@ -28,7 +30,7 @@ class VolumeMinimisation:
 
     volume_weight: float = 1e-4
 
-    def rows(self, evidence: Evidence) -> Rows:
+    def rows(self, evidence: Evidence) -> RowTensors:
         """The clean posterior the network has learnt for each row, and the labels."""
         features, k = evidence.require_features("VolMinNet"), evidence.num_classes
         generator = torch.Generator().manual_seed(evidence.seed)
@@ -43,7 +45,7 @@ class VolumeMinimisation:
             chunks = [network(rows[None])[0].double().softmax(1) for rows in features.split(8192)]
         return torch.cat(chunks), evidence.labels
 
-    def solve(self, rows: Rows, num_classes: int, start: Solution | None = None) -> Solution:
+    def solve(self, rows: RowTensors, num_classes: int, start: Solution | None = None) -> Solution:
         """The best matrix for the network as it is."""
         posterior, labels = rows
         off = _initial(num_classes).double() if start is None else _off_diagonal(start.matrix)
@@ -87,3 +89,6 @@ def _off_diagonal(matrix: Tensor) -> Tensor:
     """The parameters of a matrix whose diagonal is the largest entry of each row."""
     ratio = (matrix / matrix.diagonal()[:, None]).clamp(1e-9, 1 - 1e-9)
     return (ratio / (1 - ratio)).log()
+
+
+register("volmin", VolumeMinimisation(), aliases=("volminnet",), order=7)

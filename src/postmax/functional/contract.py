@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from postmax.errors import InputError, LabelError
+from postmax.errors import InputError, LabelError, NotFiniteError
 
 REDUCTIONS = ("none", "mean", "sum")
 
@@ -221,7 +221,7 @@ def refuse_nan(rows: Tensor, losses: Tensor) -> None:
         bad = rows.isnan().any(-1)
         if bad.any():
             where = tuple(bad.nonzero()[0].tolist())
-            raise InputError(
+            raise NotFiniteError(
                 f"{int(bad.sum())} of {bad.numel()} rows of logits hold NaN, the first at {where}. The network "
                 "diverged or its input holds NaN: lower the learning rate, clip gradients, or check the data."
             )

@@ -1,5 +1,6 @@
 """Losses as Modules: thin classes over `postmax.functional`."""
 
+from postmax.losses.base import Loss
 from postmax.losses.catalogue import PosteriorLoss, describe, get, names, needs_transition, preset, register, summary
 from postmax.losses.cost import CostLoss
 from postmax.losses.dmi import DMILoss
@@ -10,6 +11,7 @@ __all__ = [
     "CostLoss",
     "DMILoss",
     "FPMLLoss",
+    "Loss",
     "PosteriorLoss",
     "describe",
     "get",

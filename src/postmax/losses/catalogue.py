@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, Unpack
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from postmax import costs
 from postmax.costs.catalogue import entry as cost_entry
 from postmax.costs.catalogue import option_names as cost_options
 from postmax.errors import InputError
 from postmax.functional.rows import Contract
+from postmax.losses.base import Loss
 from postmax.losses.cost import CostLoss
 from postmax.losses.dmi import DMILoss
 from postmax.losses.fpml import FPMLLoss
@@ -45,7 +46,7 @@ class PosteriorLoss(Protocol):
 class Entry:
     """A named loss: how it is made, what it is in a line, and what a person choosing it wants to know."""
 
-    build: Callable[..., nn.Module]
+    build: Callable[..., Loss]
     summary: str
     facts: costs.Facts | None = None
 
@@ -55,7 +56,7 @@ _LOSSES: Registry[Entry] = Registry("loss")
 
 def register(
     name: str,
-    build: Callable[..., nn.Module],
+    build: Callable[..., Loss],
     summary: str,
     *,
     facts: costs.Facts | None = None,
@@ -75,7 +76,7 @@ def get(
     num_classes: int | None = None,
     transition: Transition | None = None,
     **options: Any,
-) -> nn.Module:
+) -> Loss:
     """The loss called `name`.
 
     Args:

@@ -6,7 +6,7 @@ import copy
 from typing import Unpack
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from postmax import costs
 from postmax.costs.base import Cost
@@ -21,11 +21,12 @@ from postmax.functional.contract import (
 )
 from postmax.functional.cost import CostRows
 from postmax.functional.rows import Contract, check_contract, reduced_loss
+from postmax.losses.base import Loss
 from postmax.losses.shown import changed, changed_contract
 from postmax.registry import resolve
 
 
-class CostLoss(nn.Module):
+class CostLoss(Loss):
     """A robust loss with the contract of `nn.CrossEntropyLoss`: shapes, targets, weights, ignored rows, reductions.
 
     Args:
@@ -61,7 +62,7 @@ class CostLoss(nn.Module):
         return self.rows.cost
 
     @property
-    def mixes_rows(self) -> bool:
+    def mixes_rows(self) -> bool:  # type: ignore[override]
         """Whether the loss of a row depends on the labels of other rows of the batch."""
         return self.cost.mixes_rows
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from postmax.costs.schedule import check_share, check_start
 from postmax.functional.contract import check_logits, check_num_classes, class_dim, working_dtype
 from postmax.functional.dmi import DMIRows, check_dmi_contract
 from postmax.functional.rows import Contract, reduced_loss
+from postmax.losses.base import Loss
 from postmax.losses.cost import CostLoss
 from postmax.losses.shown import changed, changed_contract
 
 
-class DMILoss(nn.Module):
+class DMILoss(Loss):
     """−log(|det M| + 0.001) of the joint counts M = Σ_rows q·pᵀ of labels q and predictions p.
 
     Label noise multiplies det M by the determinant of the transition matrix: it shifts the loss by a constant, whatever
@@ -67,7 +68,7 @@ class DMILoss(nn.Module):
             label_smoothing=self.label_smoothing,
         )
 
-    def at(self, share: float) -> nn.Module:
+    def at(self, share: float) -> Loss:
         """The loss after this share of the training, from 0 to 1: cross-entropy before `start`."""
         check_share(share)
         if share >= self.start:
@@ -84,6 +85,9 @@ class DMILoss(nn.Module):
         """The softmax, in the shape of `logits`, float32 for half precision."""
         check_logits(logits, self.num_classes)
         return logits.to(working_dtype(logits)).softmax(class_dim(logits))
+
+    def label_posterior(self, logits: Tensor) -> Tensor:
+        return self.posterior(logits)
 
     def predict(self, logits: Tensor) -> Tensor:
         """The most probable class, with the class dimension removed."""

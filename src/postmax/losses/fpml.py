@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from dataclasses import replace
+
+from torch import Tensor
 
 from postmax.costs.schedule import check_share
 from postmax.divergences import Divergence
@@ -11,12 +13,13 @@ from postmax.functional.fpml import ObjectiveRows
 from postmax.functional.objective import Objective
 from postmax.functional.rows import reduced_loss
 from postmax.links import Link
+from postmax.losses.base import Loss
 from postmax.losses.shown import changed, changed_contract
 from postmax.transition import Transition
 from postmax.transition.matrix import Matrix
 
 
-class FPMLLoss(nn.Module):
+class FPMLLoss(Loss):
     """f-divergence posterior maximisation: a drop-in for `nn.CrossEntropyLoss` that can take label noise out.
 
     For a label distribution q and scores T = f'(D) the loss of a row is `−Σ_i q_i T_i + c·Σ_i f*(T_i)`. Whatever the
@@ -116,6 +119,19 @@ class FPMLLoss(nn.Module):
         """
         check_logits(logits, self.num_classes)
         return self.objective.posterior(logits, normalize=normalize)
+
+    mixes_rows = False
+
+    @property
+    def corrects_posterior(self) -> bool:  # type: ignore[override]
+        return self.objective.correction == "posterior"
+
+    def label_posterior(self, logits: Tensor) -> Tensor:
+        o = self.objective
+        if o.correction == "posterior":
+            return replace(o, correction=None, transition=None).posterior(logits)
+        found = self.posterior(logits)
+        return found if o.transition is None else found @ o.transition.matrix.to(found)
 
     def at(self, share: float) -> FPMLLoss:
         """Itself: it is the same loss all the time, unlike some of `postmax.losses`."""

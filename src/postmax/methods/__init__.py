@@ -1,6 +1,6 @@
-"""Training strategies, one in a file."""
+"""Training strategies. Each is one file that registers itself."""
 
-from postmax.methods.catalogue import get, names, register, summary
-from postmax.methods.method import Method, Setting, Step
+from postmax.methods.catalogue import describe, get, names, register, summary
+from postmax.methods.method import Epoch, Method, Setup, Step
 
-__all__ = ["Method", "Setting", "Step", "get", "names", "register", "summary"]
+__all__ = ["Epoch", "Method", "Setup", "Step", "describe", "get", "names", "register", "summary"]

@@ -4,61 +4,99 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from postmax.methods.method import Method, Setting
+from postmax.methods.method import Method, Setup
 from postmax.registry import Registry, import_modules, unknown_name
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A named method: how it is made, and what it is in a line."""
+    """A named method.
 
+    Attributes:
+        name: The name.
+        build: Makes the method from a `Setup` and options.
+        summary: What the method is, in one line.
+    """
+
+    name: str
     build: Callable[..., Method]
     summary: str
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The names of the options: the arguments of `build` after the first."""
+        return tuple(inspect.signature(self.build).parameters)[1:]
+
+    @property
+    def one_network_one_loss(self) -> bool:
+        """Whether several seeds can be trained side by side; see `Method.one_network_one_loss`."""
+        return bool(getattr(self.build, "one_network_one_loss", False))
+
+    def check_options(self, given: Iterable[str]) -> None:
+        """Check that all given names are options.
+
+        Raises:
+            InputError: If one is not; the message names the nearest option.
+        """
+        for option in given:
+            if option not in self.options:
+                raise unknown_name(f"option of the method {self.name}", option, self.options)
 
 
 _METHODS: Registry[Entry] = Registry("method")
 
 
 def register(name: str, build: Callable[..., Method], summary: str) -> None:
-    """Make a method known under `name`; its options are the keyword arguments of `build`.
+    """Make a method known under a name.
 
-    A module of `postmax.methods` that calls this is found by itself: one file adds a method.
+    Files in `postmax/methods` are imported when a method is asked for, so one file is enough to add a method. Other
+    packages call this function when they are imported.
+
+    Args:
+        name: The name, for `method=NAME` in a configuration.
+        build: A `Method` class, or a function that takes a `Setup` and options and returns a `Method`.
+        summary: What the method is, in one line.
     """
-    _METHODS.add(Entry(build, summary), name)
+    _METHODS.add(Entry(name, build, summary), name)
 
 
-def get(name: str, setting: Setting, **options: Any) -> Method:
-    """The method called `name`.
+def get(name: str, setup: Setup, **options: Any) -> Method:
+    """Return a new method.
 
     Raises:
-        InputError: If there is no such method or option; the nearest known one is named.
+        InputError: If there is no such method or option; the message names the nearest one.
+    """
+    entry = describe(name)
+    entry.check_options(options)
+    return entry.build(setup, **options)
+
+
+def describe(name: str) -> Entry:
+    """Return what is known about a method without building it.
+
+    Raises:
+        InputError: If there is no such method; the message names the nearest one.
     """
     _discover()
-    build = _METHODS.get(name).build
-    known = list(inspect.signature(build).parameters)[1:]
-    for option in options:
-        if option not in known:
-            raise unknown_name(f"option of the method {name}", option, known)
-    return build(setting, **options)
+    return _METHODS.get(name)
 
 
 def names() -> tuple[str, ...]:
-    """The names `get` knows."""
+    """Return the names of all methods."""
     _discover()
     return _METHODS.names()
 
 
 def summary(name: str) -> str:
-    """What a method is, in a line."""
-    _discover()
-    return _METHODS.get(name).summary
+    """Return what a method is, in one line."""
+    return describe(name).summary
 
 
 @functools.cache
 def _discover() -> None:
-    """Import every module of this package, so that each registers its method."""
+    """Import every file of this room, so that each registers its method."""
     import_modules("postmax.methods")

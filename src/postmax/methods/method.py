@@ -1,68 +1,214 @@
-"""What a training strategy is: networks, what a batch costs them, and what their output means."""
+"""The method seam: what a training strategy is given, and what it must do.
+
+A method sees one seed and owns its epoch: it decides which rows, in which views, go through which network, and which
+loss is minimised. The training loop owns everything around it: it makes the networks, optimisers and per-row state that
+the method asks for, sets learning rates, clips gradients, watches for divergence, writes checkpoints and measures.
+
+Because the loop hands out all state, it can save and restore all of it. A method therefore keeps no tensors of its own:
+what it must remember from one epoch to the next comes from `Setup.network`, `Setup.optimiser`, `Setup.row_state` or
+`Setup.state`.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
+import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
-if TYPE_CHECKING:  # the loop imports methods, so methods know it by its types only
-    from postmax.train.side_by_side import LaneBatch, Lanes
+from postmax.data import Batch, Dataset
+from postmax.losses import Loss
+
+
+class MakeNetwork(Protocol):
+    """Makes a new network, initialised from the seed of the run, on the device of the run."""
+
+    def __call__(self, *, outputs: int | None = None) -> nn.Module:
+        """Return a network with this many outputs; by default one for each class."""
+        ...
+
+
+class MakeOptimiser(Protocol):
+    """Makes an optimiser. The loop sets its learning rate before each step and saves its state in checkpoints."""
+
+    def __call__(
+        self,
+        parameters: Sequence[Tensor],
+        name: str = "main",
+        *,
+        kind: str | None = None,
+        lr: float | None = None,
+        momentum: float | None = None,
+        weight_decay: float | None = None,
+        scheduled: bool = True,
+        regularised: bool = True,
+    ) -> Optimizer:
+        """Return an optimiser of these parameters.
+
+        Args:
+            parameters: The tensors that it moves.
+            name: A name that no other optimiser of the method has; checkpoints use it.
+            kind: "sgd", "adam" or "adamw", instead of the one in the configuration.
+            lr: The learning rate, instead of the one in the configuration.
+            momentum: The same for the momentum of SGD.
+            weight_decay: The same for weight decay.
+            scheduled: Whether the learning rate follows the schedule of the run, or stays constant.
+            regularised: Whether gradient clipping and the L1 term of the configuration apply.
+        """
+        ...
+
+
+class MakeRowState(Protocol):
+    """Makes per-row state: a tensor with one entry for each training row."""
+
+    def __call__(self, name: str, shape: tuple[int, ...] = (), *, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Return zeros of shape (N, *shape), indexed by the row numbers in `Batch.rows`.
+
+        The loop saves the tensor in checkpoints. It is not a parameter of any network: it is never averaged, decayed,
+        clipped or counted. A method that learns it calls `requires_grad_()` on it and gives it an optimiser of its own.
+        """
+        ...
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What a method is built from.
+class Setup:
+    """Everything a method is built from.
 
     Attributes:
-        networks: Makes fresh networks, one for each seed; a method that needs two calls it twice.
-        loss: What is minimised, with reduction "none"; an `nn.ModuleList` has one for each seed.
-        num_classes: K.
-        rows: Training rows of each seed; per-row state is kept under their positions.
-        epochs: How many there will be.
+        train: The training rows with their noisy labels. The clean labels are not there.
+        loss: The loss of the run, with reduction "none".
+        epochs: How many epochs there will be.
+        network: Makes a network.
+        optimiser: Makes an optimiser.
+        row_state: Makes per-row state.
+        state: Registers any other tensor that must survive a restart, under a name, and returns it.
+        generator: Makes a random generator from a key, for random initial values. It depends on the seed and the key.
     """
 
-    networks: Callable[[], Lanes]
-    loss: nn.Module
-    num_classes: int
-    rows: int
+    train: Dataset
+    loss: Loss
     epochs: int
+    network: MakeNetwork
+    optimiser: MakeOptimiser
+    row_state: MakeRowState
+    state: Callable[[str, Tensor], Tensor]
+    generator: Callable[[str], torch.Generator]
 
 
 class Step(NamedTuple):
-    """What a batch gives.
+    """What a method reports after each update.
 
     Attributes:
-        loss: (S,), one for each lane; their sum is what is differentiated.
-        logits: (S, B, K) for the rows of the batch, for the metrics; None if the method has none for these very rows.
+        loss: The value that was minimised, a scalar.
+        rows: The training rows that were seen, (B,); None if the method cannot name them.
+        logits: The network's output for these rows, (B, K), before the update. The loop computes training metrics,
+            such as the share of wrong labels that were learnt, from it.
     """
 
     loss: Tensor
-    logits: Tensor | None
+    rows: Tensor | None = None
+    logits: Tensor | None = None
 
 
-class Method(nn.Module, ABC):
-    """One training strategy. Everything it must remember is a parameter or a buffer, so that a checkpoint has it."""
+class Epoch(Protocol):
+    """One epoch, as the loop offers it to a method.
+
+    Everything random in it is a function of the seed, the number of the epoch and the name of the stream. So a run that
+    was killed continues exactly, without any saved generator.
+    """
+
+    @property
+    def number(self) -> int:
+        """The number of the epoch, counted from 0."""
+        ...
+
+    @property
+    def share(self) -> float:
+        """The share of the training that is over: number / epochs. `Loss.at` takes it."""
+        ...
+
+    def batches(
+        self,
+        rows: Tensor | None = None,
+        *,
+        views: Sequence[str] = ("weak",),
+        size: int | None = None,
+        stream: str = "",
+        endless: bool = False,
+    ) -> Iterator[Batch]:
+        """Yield shuffled batches of training rows.
+
+        Args:
+            rows: Row numbers to go through; by default all rows.
+            views: The augmentations, by name; `Batch.views` has one tensor for each, `Batch.inputs` is the first.
+            size: Rows of a batch; by default the batch size of the run.
+            stream: A name for this pass. Two passes over the same rows in one epoch need different names, else both
+                get the same order and the same augmentations.
+            endless: Start again with a new order whenever all rows were seen.
+        """
+        ...
+
+    def evaluate(self, network: nn.Module) -> Tensor:
+        """Return the outputs (N, K) of a network for all training rows, in row order.
+
+        The network is in evaluation mode, no gradient is recorded, and the rows are not augmented.
+        """
+        ...
+
+    def update(self, loss: Tensor, *optimisers: Optimizer) -> None:
+        """Compute the gradient of a scalar loss once, and make one step with each optimiser."""
+        ...
+
+    def generator(self, key: str) -> torch.Generator:
+        """Return a random generator that depends on the seed, this epoch and the key."""
+        ...
+
+
+class Method(ABC):
+    """A training strategy.
+
+    A subclass takes a `Setup` and its own options, sets `answer`, and writes `epoch`.
+
+    Attributes:
+        answer: The module that gives the method's outputs (B, K) for rows that it was not trained on. It is evaluated
+            after each epoch and saved when the run is done.
+        loss: The loss of the run.
+    """
+
+    answer: nn.Module
+    one_network_one_loss: ClassVar[bool] = False
+    """Whether an epoch is nothing but one network that minimises the loss of the run on all rows.
+
+    Several seeds of such a method can be trained side by side, in one stack of networks.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self.loss = setup.loss
 
     @abstractmethod
-    def training_step(self, batch: LaneBatch, epoch: int) -> Step:
-        """The loss of a batch, ready to be differentiated."""
+    def epoch(self, run: Epoch) -> Iterator[Step]:
+        """Train for one epoch. Yield a `Step` after each update."""
 
-    @abstractmethod
-    def forward(self, inputs: Tensor) -> Tensor:
-        """The logits (S, B, K) of inputs (S, B, …), for evaluation."""
+    def readings(self, outputs: Tensor) -> dict[str, Tensor]:
+        """Return the posteriors (B, K) that outputs (B, K) of `answer` stand for, by the name of the reading.
 
-    @abstractmethod
-    def readings(self, logits: Tensor) -> dict[str, Tensor]:
-        """Posteriors (S, B, K) by what they are: "model" is the answer; others are of interest beside it."""
+        "model" is the answer of the method. Where the loss removes noise after training, "uncorrected" is the posterior
+        before that correction.
+        """
+        return loss_readings(self.loss, outputs)
 
-    @abstractmethod
-    def label_posterior(self, logits: Tensor) -> Tensor:
-        """What is expected of the labels *as they are given*, noise included: (S, B, K)."""
+    def label_posterior(self, outputs: Tensor) -> Tensor:
+        """Return the posterior (B, K) of the labels *as they are given*, noise included."""
+        return self.loss.label_posterior(outputs)
 
-    @abstractmethod
-    def lane_state(self, lane: int) -> dict[str, Tensor]:
-        """The weights of the network that answers for one seed, under the names the network has for them."""
+
+def loss_readings(loss: Loss, outputs: Tensor) -> dict[str, Tensor]:
+    """Return the readings of outputs (B, K) that a loss alone defines; see `Method.readings`."""
+    found = {"model": loss.posterior(outputs)}
+    if loss.corrects_posterior:
+        found["uncorrected"] = loss.label_posterior(outputs)
+    return found

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from postmax.errors import InputError
 from postmax.models.network import Network
-from postmax.registry import Registry, import_modules, unknown_name
+from postmax.registry import Registry, check_options, options_of
 
 
 @dataclass(frozen=True)
@@ -32,24 +29,18 @@ class Architecture:
     @property
     def options(self) -> Mapping[str, Any]:
         """The options and their defaults: the keyword-only arguments of `build`."""
-        parameters = inspect.signature(self.build).parameters.values()
-        return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+        return options_of(self.build)
 
     def check_options(self, given: Iterable[str]) -> None:
-        """Refuse a name that is not an option.
+        """Check that every given name is an option of this network.
 
         Raises:
-            InputError: With the nearest option.
+            InputError: If one is not. The message suggests the nearest option.
         """
-        known = self.options
-        for option in given:
-            if not known:
-                raise InputError(f"{self.name} has no options, so {option!r} cannot be one.")
-            if option not in known:
-                raise unknown_name(f"option of {self.name}", option, known)
+        check_options(self.name, given, self.options)
 
 
-_ARCHITECTURES: Registry[Architecture] = Registry("model")
+_ARCHITECTURES: Registry[Architecture] = Registry("model", package="postmax.models")
 
 
 def register(
@@ -76,13 +67,12 @@ def register(
 
 
 def names() -> tuple[str, ...]:
-    """The names `get` knows.
+    """Return the names that `get` knows, in alphabetical order.
 
     Example:
-        >>> names()
-        ('cnn8', 'mlp', 'preact-resnet18', 'resnet18', 'resnet34', 'resnet50', 'small')
+        >>> "resnet34" in names()
+        True
     """
-    _discover()
     return tuple(sorted(_ARCHITECTURES.names()))
 
 
@@ -98,7 +88,6 @@ def describe(name: str) -> Architecture:
         >>> dict(describe("mlp").options)
         {'hidden': (128, 64), 'dropout': 0.0, 'batch_norm': False, 'activation': 'relu'}
     """
-    _discover()
     return _ARCHITECTURES.get(name)
 
 
@@ -129,9 +118,3 @@ batch_norm, dropout, hidden.
     architecture = describe(name)
     architecture.check_options(options)
     return architecture.build(input_shape, num_classes, **options)
-
-
-@functools.cache
-def _discover() -> None:
-    """Import every module of this package, so that each registers what it builds."""
-    import_modules("postmax.models")

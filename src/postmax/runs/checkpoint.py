@@ -1,13 +1,14 @@
-"""The state of a run in one file: tensors, a few plain values, and a checksum over all of it.
+"""The checkpoint of a run: tensors, plain values and a checksum over all of them, in one safetensors file.
 
-The file is written aside, reaches the disk, and takes its name; the one before is kept as `.previous`. Nothing in it is
-ever executed.
+A new checkpoint is written to a temporary file, reaches the disk, and only then takes its name. The one before it is
+kept as `checkpoint.previous.safetensors`. Reading a checkpoint never executes anything in it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,47 +17,44 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
-from torch.optim import Optimizer
 
 from postmax.errors import DataError
 from postmax.files import atomic_write, second_name
+from postmax.train.state import State
 
 NAME, PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
-_FORMAT = "postmax checkpoint 1"
-
-
+_FORMAT, _OLD_FORMAT = "postmax checkpoint 2", "postmax checkpoint 1"
 _NO_HOPE = "Start again with --restart."
 
 
-class DamagedRun(DataError):  # noqa: N818  (says what it is)
-    """A file of a run is damaged: the run cannot go on from there, others can."""
+class DamagedRun(DataError):  # noqa: N818  (the name says what happened)
+    """A file of one run is damaged, so that this run cannot continue. Other runs are not affected."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What it takes to go on.
+    """Everything that a run needs to continue.
 
     Attributes:
-        epoch: Epochs that are done.
+        epoch: How many epochs are done.
         tensors: Named tensors, on any device.
         values: Plain values.
     """
 
     epoch: int
-    tensors: dict[str, Tensor]
-    values: dict[str, Any] = field(default_factory=dict)
+    tensors: Mapping[str, Tensor]
+    values: Mapping[str, Any] = field(default_factory=dict)
 
     def part(self, name: str) -> dict[str, Tensor]:
-        """The tensors under `name/`, without that."""
-        prefix = f"{name}/"
-        return {key.removeprefix(prefix): tensor for key, tensor in self.tensors.items() if key.startswith(prefix)}
+        """Return the tensors whose names start with `name/`, without that prefix."""
+        return State(self.tensors).part(name)
 
 
 def save(folder: Path, checkpoint: Checkpoint) -> None:
-    """Write the checkpoint of a run; the one before stays as `.previous`.
+    """Write the checkpoint of a run, and keep the one before it.
 
     Raises:
-        DataError: If it cannot be written; then the one before is untouched.
+        DataError: If it cannot be written. The one before is untouched then.
     """
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in checkpoint.tensors.items()}
     values = json.dumps({"epoch": checkpoint.epoch, **checkpoint.values}, sort_keys=True)
@@ -66,27 +64,27 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
 
 
 def load(folder: Path) -> Checkpoint | None:
-    """The checkpoint of a run, or None if it has none yet.
+    """Return the checkpoint of a run, or None if it has none yet.
 
     Raises:
-        DamagedRun: If it is damaged; the message says what is left.
+        DamagedRun: If it is damaged. The message says how to continue.
     """
     path = folder / NAME
     if not path.exists():
         return None
-    hope = "The one before it is kept: go on from there with --previous."
+    hope = "The checkpoint before it is kept: continue from there with --previous."
     return _checked(path, hope if (folder / PREVIOUS).exists() else _NO_HOPE)
 
 
 def go_back(folder: Path) -> None:
-    """Make the checkpoint before the last the last one; before that it is checked.
+    """Check the checkpoint before the last one, and make it the last one.
 
     Raises:
-        DamagedRun: If there is none, or it is damaged too; then nothing has changed.
+        DamagedRun: If there is none, or it is damaged too. Nothing has changed then.
     """
     path = folder / PREVIOUS
     if not path.exists():
-        raise DamagedRun(f"{folder} has no checkpoint before the last. {_NO_HOPE}")
+        raise DamagedRun(f"{folder} has no checkpoint before the last one. {_NO_HOPE}")
     _checked(path, _NO_HOPE)
     second_name(path, folder / NAME)
 
@@ -99,12 +97,14 @@ def _checked(path: Path, hope: str) -> Checkpoint:
 
 
 def _read(path: Path) -> Checkpoint:
-    # The header may name any size; safetensors checks it against the file before it reads.
+    # The header may claim any size. safetensors compares it with the size of the file before it reads.
     with safe_open(path, framework="pt") as file:
         metadata = file.metadata() or {}
+        if metadata.get("format") == _OLD_FORMAT:
+            raise ValueError("an older version of postmax wrote it, which this version cannot continue")
         if metadata.get("format") != _FORMAT:
-            raise ValueError(f"it is no {_FORMAT!r}")
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (it is no dictionary)
+            raise ValueError(f"it is not a {_FORMAT!r}")
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (the file is not a dictionary)
     if _digest(tensors, metadata["values"]) != metadata["sha256"]:
         raise ValueError("its checksum is wrong")
     values = json.loads(metadata["values"])
@@ -118,29 +118,3 @@ def _digest(tensors: dict[str, Tensor], values: str) -> str:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def optimiser_state(optimiser: Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The state of an optimiser as named tensors and plain values. Learning rates are not state here."""
-    tensors, values = {}, {}
-    for number, entries in optimiser.state_dict()["state"].items():
-        for name, value in entries.items():
-            if isinstance(value, Tensor):
-                tensors[f"{number}/{name}"] = value
-            else:
-                values[f"{number}/{name}"] = value
-    return tensors, values
-
-
-def restore_optimiser(optimiser: Optimizer, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
-    """Put the state back that `optimiser_state` took."""
-    state: dict[int, dict[str, Any]] = {}
-    for key, value in (*tensors.items(), *values.items()):
-        number, _, name = key.partition("/")
-        state.setdefault(int(number), {})[name] = value
-    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
-    for parameter, entries in optimiser.state.items():
-        for name, value in entries.items():
-            # A fused step goes through weights and state in the order of their memory, which must be the same.
-            if isinstance(value, Tensor) and value.shape == parameter.shape:
-                entries[name] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)

@@ -11,22 +11,24 @@ from typing import Any
 
 import torch
 
-from postmax.errors import InputError
+from postmax.errors import DivergedError, InputError
 from postmax.runs import checkpoint
 from postmax.runs.checkpoint import Checkpoint, DamagedRun
-from postmax.runs.environment import environment, own_settings
+from postmax.runs.environment import environment
 from postmax.runs.folder import RunFolder
 from postmax.runs.saved import save_weights
 from postmax.train.build import Built, build
 from postmax.train.config import RunConfig
 from postmax.train.own_files import resolve
 from postmax.train.records import EpochRecord, RunResult
+from postmax.train.repeatable import repeatable_torch
 from postmax.train.selection import Keeper, summarise
-from postmax.train.trainer import Diverged
+from postmax.train.state import State, named
 
 _FORMAT = 1
 _LARGEST_MATRIX = 100
-_COSTS = 50  # so many times what a checkpoint costs is trained before the next
+# Between two checkpoints a run trains at least this many times as long as writing one takes.
+_TRAINING_PER_CHECKPOINT = 50
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def execute(
         restart: Forget what is there and begin again.
 
     Raises:
-        Diverged: If the loss is no number any more; the folder remembers it.
+        DivergedError: If the loss is no number any more; the folder remembers it.
         Busy: If another process is working on the run.
         DataError: If the data or the folder cannot be used; what was there before is still there.
     """
@@ -72,17 +74,17 @@ def execute(
     if run.state == "done" and not restart:
         _check_identity(run, config)
         return run.result()
-    with run.lock(), torch.random.fork_rng(), own_settings():
+    with run.lock(), torch.random.fork_rng(), repeatable_torch():
         if run.state == "done" and not restart:  # while we waited
             return run.result()
         built = build(config)  # first of all: what cannot be built leaves no trace
         torch.set_num_threads(built.threads)
         _claim(run, config, restart)
         if (failure := run.failure()) is not None:
-            raise Diverged(failure)
+            raise DivergedError(failure)
         try:
             return _Execution(run, config, built, progress, checkpoint_seconds, previous).finish()
-        except Diverged as error:
+        except DivergedError as error:
             run.write_json("failure.json", {"error": str(error)})
             raise
 
@@ -146,7 +148,11 @@ class _Execution:
                 self.run.sync("metrics.jsonl")  # the checkpoint must not know more epochs than the record
                 self._save()
                 last_save = time.perf_counter()
-                pause = max(self.checkpoint_seconds, _COSTS * (last_save - now)) if self.checkpoint_seconds else 0.0
+                pause = (
+                    max(self.checkpoint_seconds, _TRAINING_PER_CHECKPOINT * (last_save - now))
+                    if self.checkpoint_seconds
+                    else 0.0
+                )
         result = self._result()
         if self.config.save_model:
             save_weights(self.run, self.config, self.built, self.keeper.weights)
@@ -158,8 +164,8 @@ class _Execution:
         records = trainer.epoch(epoch)
         if last or (epoch + 1) % self.config.evaluate_every == 0:
             with trainer.averaged():
-                scores = trainer.judge(self.built.evaluator, epoch, records)
-                self.keeper.look(self.built.method, records, scores, last=last)
+                scores = trainer.judge(self.built.evaluator, records)
+                self.keeper.look(trainer.weights, records, scores, last=last)
         self.run.append("metrics.jsonl", "".join(map(_line, records)))
         self.records += records
         self.done = epoch + 1
@@ -178,33 +184,20 @@ class _Execution:
         self.run.write("metrics.jsonl", "".join(map(_line, self.records)).encode())
 
     def _save(self) -> None:
-        optimiser, values = checkpoint.optimiser_state(self.built.trainer.optimiser)
-        kept, kept_values = self.keeper.state()
-        average = self.built.trainer.average
-        parts = {
-            "method": self.built.method.state_dict(),
-            "optimiser": optimiser,
-            "average": {} if average is None else average.state(),
-            "kept": kept,
-        }
-        tensors = {f"{part}/{name}": tensor for part, found in parts.items() for name, tensor in found.items()}
-        plain = {
+        trainer, kept = self.built.trainer.save(), self.keeper.save()
+        tensors = named("trainer", trainer.tensors) | named("kept", kept.tensors)
+        values = {
             "run_id": self.config.run_id,
-            "optimiser": values,
-            "kept": kept_values,
             "seconds": self.seconds,
-            "trainer": self.built.trainer.values(),
+            "trainer": dict(trainer.values),
+            "kept": dict(kept.values),
         }
-        checkpoint.save(self.run.path, Checkpoint(self.done, tensors, plain))
+        checkpoint.save(self.run.path, Checkpoint(self.done, tensors, values))
 
     def _restore(self, saved: Checkpoint) -> None:
         if saved.values["run_id"] != self.config.run_id:
             raise DamagedRun(f"{self.run.path}: the checkpoint belongs to another run; start again with --restart.")
-        self.built.method.load_state_dict(saved.part("method"))
-        self.built.trainer.restore(saved.values["trainer"])
-        checkpoint.restore_optimiser(self.built.trainer.optimiser, saved.part("optimiser"), saved.values["optimiser"])
-        if self.built.trainer.average is not None:
-            self.built.trainer.average.restore(saved.part("average"))
+        self.built.trainer.restore(State(saved.part("trainer"), saved.values["trainer"]))
         self.keeper.restore(saved.part("kept"), saved.values["kept"])
         self.done, self.seconds = saved.epoch, saved.values["seconds"]
         self.records = [record for record in self.run.metrics() if record["epoch"] <= self.done]
@@ -232,11 +225,11 @@ class _Execution:
             "format": _FORMAT,
             "run_id": config.run_id,
             "classes": list(built.data[0].train.classes),
-            "parameters": built.parameters,
+            "parameters": built.trainer.parameters,
             "train_rows": len(built.data[0].train),
             "test_rows": len(built.data[0].test),
             "epochs": config.epochs,
-            "steps": config.epochs * len(built.trainer.batches),
+            "steps": config.epochs * built.trainer.steps_per_epoch,
             "selection": config.selection,
             "seconds": self.seconds,
             "seeds": seeds,

@@ -1,4 +1,4 @@
-"""Weights that outlive their run, with what it takes to use them."""
+"""The model files of a finished run: weights, and everything that is needed to use them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from postmax.runs.folder import RunFolder
 from postmax.train.build import Built
 from postmax.train.config import RunConfig
 
-# No network has a weight of this name.
+# A name that no weight of a network can have.
 TRANSITION = "postmax/transition"
 
 
 def save_weights(run: RunFolder, config: RunConfig, built: Built, weights: Sequence[dict[str, Tensor]]) -> None:
-    """One safetensors file for each seed; its header says what network it is for and what goes in and comes out."""
+    """Write one safetensors file for each seed. Its header describes the network, its inputs and its outputs."""
     for part, state in zip(built.data, weights, strict=True):
         about = {
             "format": "postmax model 1",
@@ -34,13 +34,14 @@ def save_weights(run: RunFolder, config: RunConfig, built: Built, weights: Seque
         tensors = {key: tensor.detach().cpu().contiguous() for key, tensor in state.items()}
         if part.transition is not None:
             tensors[TRANSITION] = part.transition.matrix
-        # One entry: of several, the order in the file would be another each time.
+        # The header has one entry. The order of several entries would differ from time to time.
         run.write(name, to_bytes(tensors, {"postmax": json.dumps(about)}))
 
 
 def _pixels(built: Built) -> dict[str, object] | None:
-    """How images are brought to what the network gets."""
-    if built.augment is None or built.augment.statistics is None:
+    """Return how images are cropped and normalised for the network; None for features."""
+    weak = built.views.weak
+    if weak is None or weak.statistics is None:
         return None
-    statistics = built.augment.statistics
-    return {"crop": built.augment.crop, "mean": statistics.mean, "std": statistics.std}
+    statistics = weak.statistics
+    return {"crop": weak.crop, "mean": statistics.mean, "std": statistics.std}

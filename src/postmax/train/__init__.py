@@ -8,6 +8,5 @@ for _package in ("pydantic", "yaml", "safetensors"):
 from postmax.train.config import RunConfig, make_config, read_config
 from postmax.train.own_files import resolve
 from postmax.train.settings import with_overrides
-from postmax.train.trainer import Diverged
 
-__all__ = ["Diverged", "RunConfig", "make_config", "read_config", "resolve", "with_overrides"]
+__all__ = ["RunConfig", "make_config", "read_config", "resolve", "with_overrides"]

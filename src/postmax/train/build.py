@@ -1,54 +1,59 @@
-"""From a configuration to everything that trains: data, networks, loss, method."""
+"""From a configuration to everything that trains: data, networks, loss, method and loop."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from postmax import losses, methods, models
-from postmax.data import Augment, Dataset
+from postmax.data import Batches, Dataset, Views, generator_for
 from postmax.errors import InputError
 from postmax.extras import need
-from postmax.methods import Method
+from postmax.losses import Loss
 from postmax.train.config import Choice, RunConfig
-from postmax.train.evaluation import Evaluator
-from postmax.train.prepare import SeedData, augmentation, prepare
-from postmax.train.side_by_side import LaneBatches, Lanes
-from postmax.train.trainer import Trainer, Truth, seeded
+from postmax.train.evaluation import ROWS_AT_ONCE, Evaluator
+from postmax.train.lanes import LaneBatches
+from postmax.train.metrics import Truth
+from postmax.train.prepare import SeedData, prepare, views_of
+from postmax.train.randomness import seed_network
+from postmax.train.resources import Resources
+from postmax.train.side_by_side import SideBySideTrainer
+from postmax.train.stacked_networks import StackedNetworks
+from postmax.train.trainer import OneSeedTrainer, Trainer
 from postmax.transition import Transition
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
-
 
 _SMALL_NETWORK = 100_000  # parameters
 
 
 @dataclass(frozen=True)
 class Built:
-    """A run, ready to start."""
+    """A run that is ready to start.
+
+    Attributes:
+        data: The rows of each seed.
+        trainer: The training loop.
+        evaluator: The held-out rows.
+        views: The views of the rows: how images are cropped, normalised and augmented.
+        device: Where the networks are.
+    """
 
     data: tuple[SeedData, ...]
-    method: Method
     trainer: Trainer
     evaluator: Evaluator
-    augment: Augment | None
+    views: Views
     device: torch.device
 
     @property
-    def parameters(self) -> int:
-        """How many numbers the networks of one seed learn."""
-        return sum(p.numel() for p in self.method.parameters()) // len(self.data)
-
-    @property
     def threads(self) -> int:
-        """How many are of use: to a small network a second one brings nothing, and on a busy machine costs a lot."""
-        small = self.device.type == "cpu" and self.parameters < _SMALL_NETWORK
+        """How many threads torch should use. A second thread does not help a small network on a CPU, it slows it."""
+        small = self.device.type == "cpu" and self.trainer.parameters < _SMALL_NETWORK
         return 1 if small else torch.get_num_threads()
 
 
@@ -56,40 +61,28 @@ def build(config: RunConfig) -> Built:
     """Prepare a run.
 
     Raises:
-        InputError: If the parts do not fit together.
+        InputError: If the parts of the configuration do not fit together.
         DataError: If the data cannot be read.
     """
     fabric = _fabric(config)
     data = tuple(prepare(config, seed) for seed in config.seeds)
-    trains, seeds = [part.train for part in data], config.seeds
-    augment = augmentation(config.data, trains[0])
-    batches = LaneBatches(trains, seeds, config.batch_size, augment=augment, device=fabric.device)
-    _refuse(config.method.options, "method", ("setting",))
+    views = views_of(config.data, data[0].train)
+    _refuse(config.method.options, "method", ("setup",))
     _refuse(config.model.options, "model", ("num_classes", "input_shape"))
-    loss = _losses(config.loss, [part.transition for part in data])
-    numbers = itertools.count()
-    setting = methods.Setting(
-        networks=lambda: _networks(config, trains[0], augment, next(numbers)),
-        loss=loss,
-        num_classes=trains[0].num_classes,
-        rows=len(trains[0]),
-        epochs=config.epochs,
-    )
-    method = methods.get(config.method.name, setting, **config.method.options)
-    method.to(fabric.device)
-    truth = Truth(_stack([t.labels for t in trains], fabric.device), _clean(trains, fabric.device))
-    trainer = Trainer(config, method, fabric, batches, truth)
+    make = _one_seed if len(data) == 1 else _side_by_side
+    trainer = make(config, data, views, fabric)
     validations = [part.validation for part in data if part.validation is not None]
     also = {name: [part.also[name] for part in data] for name in config.data.also_test}
-    evaluator = Evaluator([part.test for part in data], validations or None, seeds, augment, fabric.device, also)
-    return Built(data, method, trainer, evaluator, augment, fabric.device)
+    tests = [part.test for part in data]
+    evaluator = Evaluator(tests, validations or None, config.seeds, views, fabric.device, also)
+    return Built(data, trainer, evaluator, views, fabric.device)
 
 
 def check_loss(loss: Choice, *, where: str = "the configuration") -> None:
-    """Make the loss and forget it, to know before anything is read or trained that it can be made.
+    """Check that a loss can be made, before any data is read and anything is trained.
 
     Raises:
-        InputError: If its name, its preset or an option is unknown, or a value makes no sense.
+        InputError: If its name, its preset or an option is unknown, or a value cannot be used.
     """
     try:
         _loss(loss, Transition.identity(2))
@@ -97,20 +90,55 @@ def check_loss(loss: Choice, *, where: str = "the configuration") -> None:
         raise InputError(f"{where}: {error}") from error
 
 
-def _loss(loss: Choice, transition: Transition | None) -> nn.Module:
-    """The loss; `preset` is an option like the others."""
+def _one_seed(config: RunConfig, data: Sequence[SeedData], views: Views, fabric: Fabric) -> OneSeedTrainer:
+    part, seed = data[0], config.seeds[0]
+    train, size = part.train, min(config.batch_size, len(part.train))
+    batches = Batches(train, size, augment=views, drop_single=True, seed=seed, device=fabric.device)
+    plain = Batches(train, ROWS_AT_ONCE, augment=views, views=("none",), shuffle=False, device=fabric.device)
+
+    def new_network(number: int, outputs: int | None) -> nn.Module:
+        return _network(config, train, views, seed, number, outputs)
+
+    resources = Resources(config, fabric, new_network, len(train))
+    setup = methods.Setup(
+        train=replace(train, clean_labels=None),
+        loss=_loss(config.loss, part.transition),
+        epochs=config.epochs,
+        network=resources.network,
+        optimiser=resources.optimiser,
+        row_state=resources.row_state,
+        state=resources.state,
+        generator=lambda key: generator_for(seed, "setup", key),
+    )
+    method = methods.get(config.method.name, setup, **config.method.options)
+    return OneSeedTrainer(config, method, resources, fabric, batches, plain, _truth(data, fabric.device))
+
+
+def _side_by_side(config: RunConfig, data: Sequence[SeedData], views: Views, fabric: Fabric) -> SideBySideTrainer:
+    method = methods.describe(config.method.name)
+    if not method.one_network_one_loss:
+        raise InputError(f"the method {config.method.name} trains one seed at a time; give one seed a run.")
+    method.check_options(config.method.options)
+    trains = [part.train for part in data]
+    batches = LaneBatches(trains, config.seeds, config.batch_size, augment=views, device=fabric.device)
+    networks = StackedNetworks([_network(config, trains[0], views, seed) for seed in config.seeds])
+    losses = _losses(config.loss, [part.transition for part in data])
+    return SideBySideTrainer(config, networks, losses, fabric, batches, _truth(data, fabric.device))
+
+
+def _loss(loss: Choice, transition: Transition | None) -> Loss:
     _refuse(loss.options, "loss", ("reduction", "transition", "weight", "num_classes"))
     return losses.get(loss.name, transition=transition, reduction="none", **loss.options)
 
 
-def _losses(loss: Choice, transitions: Sequence[Transition | None]) -> nn.Module:
-    """The loss, or one for each seed where each has its own estimate of the noise."""
+def _losses(loss: Choice, transitions: Sequence[Transition | None]) -> list[Loss]:
+    """Return one loss for all seeds, or one for each seed where each has its own estimate of the noise."""
     first = transitions[0]
     same = all(
         (other is None and first is None) or (other and first and torch.equal(other.matrix, first.matrix))
         for other in transitions
     )
-    return _loss(loss, first) if same else nn.ModuleList(_loss(loss, noise) for noise in transitions)
+    return [_loss(loss, noise) for noise in (transitions[:1] if same else transitions)]
 
 
 def _refuse(options: Mapping[str, object], section: str, taken: Sequence[str]) -> None:
@@ -120,7 +148,7 @@ def _refuse(options: Mapping[str, object], section: str, taken: Sequence[str]) -
 
 
 def _fabric(config: RunConfig) -> Fabric:
-    # Imported here, because it takes as long to import as torch itself.
+    # Fabric takes as long to import as torch itself, so it is imported when a run is built.
     make: type[Fabric] = need("lightning_fabric", "train").Fabric
     try:
         return make(accelerator=config.accelerator, devices=1, precision=config.precision)
@@ -128,30 +156,31 @@ def _fabric(config: RunConfig) -> Fabric:
         raise InputError(f"accelerator={config.accelerator}, precision={config.precision}: {error}") from error
 
 
-def _networks(config: RunConfig, train: Dataset, augment: Augment | None, number: int) -> Lanes:
-    row = train.inputs[torch.tensor([0])]
-    shape = tuple((row if augment is None else augment.evaluation()(row)).shape[1:])
-    batch_rows = min(config.batch_size, len(train))
-    networks = []
-    for _ in seeded(config.seeds, number):
-        network = models.get(
-            config.model.name, num_classes=train.num_classes, input_shape=shape, **config.model.options
-        )
-        if models.describe(config.model.name).channels_last:
-            network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        networks.append(network)
+def _network(
+    config: RunConfig, train: Dataset, views: Views, seed: int, number: int = 0, outputs: int | None = None
+) -> nn.Module:
+    """Return network `number` of a seed, with random weights that depend on both."""
+    first = next(iter(Batches(train.subset(torch.tensor([0])), 1, augment=views, views=("none",))))
+    shape = tuple(first.inputs.shape[1:])
+    seed_network(seed, number)
+    network: nn.Module = models.get(
+        config.model.name, num_classes=outputs or train.num_classes, input_shape=shape, **config.model.options
+    )
+    if models.describe(config.model.name).channels_last:
+        network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     norms = (nn.BatchNorm1d, nn.BatchNorm2d)
-    if batch_rows < 2 and any(isinstance(module, norms) for module in networks[0].modules()):
+    batch_rows = min(config.batch_size, len(train))
+    if batch_rows < 2 and any(isinstance(module, norms) for module in network.modules()):
         raise InputError(
             f"{config.model.name} has batch normalisation, which needs at least two rows in a batch; "
             f"there is {batch_rows}."
         )
-    return Lanes(networks)
+    return network
 
 
-def _clean(trains: Sequence[Dataset], device: torch.device) -> Tensor | None:
-    clean = [train.clean_labels for train in trains if train.clean_labels is not None]
-    return _stack(clean, device) if clean else None
+def _truth(data: Sequence[SeedData], device: torch.device) -> Truth:
+    clean = [part.train.clean_labels for part in data if part.train.clean_labels is not None]
+    return Truth(_stack([part.train.labels for part in data], device), _stack(clean, device) if clean else None)
 
 
 def _stack(labels: Sequence[Tensor], device: torch.device) -> Tensor:

@@ -1,37 +1,35 @@
-"""Judging a network on rows it was not trained on."""
+"""Judge networks on rows that they were not trained on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from postmax.data import Augment, Dataset
-from postmax.errors import InputError
-from postmax.methods import Method
+from postmax.data import Batches, Dataset, Views
+from postmax.errors import NotFiniteError
+from postmax.train.lanes import LaneBatches
 from postmax.train.metrics import Scores, score
 from postmax.train.records import EpochRecord
-from postmax.train.side_by_side import LaneBatches
 
-_ROWS_AT_ONCE = 500
+ROWS_AT_ONCE = 500
 
-
-class NotFiniteError(InputError):
-    """A network gives no numbers any more."""
+Answer = Callable[[Tensor], Tensor]
+Readings = Callable[[Tensor], Mapping[str, Tensor]]
 
 
 class Evaluator:
-    """Held-out rows of every seed: test rows with labels to be judged by, validation rows with noisy ones.
+    """The held-out rows of every seed.
 
     Args:
-        test: Test rows.
-        validation: Validation rows, if there are any.
-        seeds: As many as there are entries in each.
-        augment: What images go through in training; without what is random about it here.
+        test: The test rows of each seed.
+        validation: The validation rows of each seed, with noisy labels; None if there are none.
+        seeds: The seeds.
+        views: The views of the rows. The view "none" is judged.
         device: Where the networks are.
-        also: Test rows of other data sets, by name.
+        also: The test rows of other data sets, by name.
     """
 
     def __init__(
@@ -39,52 +37,52 @@ class Evaluator:
         test: Sequence[Dataset],
         validation: Sequence[Dataset] | None,
         seeds: Sequence[int],
-        augment: Augment | None,
+        views: Views,
         device: torch.device,
         also: Mapping[str, Sequence[Dataset]] | None = None,
     ) -> None:
-        still = None if augment is None else augment.evaluation()
-
         def batches(parts: Sequence[Dataset]) -> LaneBatches:
-            return LaneBatches(parts, seeds, _ROWS_AT_ONCE, augment=still, shuffle=False, device=device)
+            return LaneBatches(parts, seeds, ROWS_AT_ONCE, augment=views, view="none", shuffle=False, device=device)
 
         self._test = {"": batches(test)} | {name: batches(parts) for name, parts in (also or {}).items()}
         self._validation = None if validation is None else batches(validation)
 
-    def judge(self, module: nn.Module, method: Method, records: list[EpochRecord]) -> dict[str, Scores]:
+    def judge(
+        self, answer: Answer, readings: Readings, label_posterior: Answer, records: list[EpochRecord]
+    ) -> dict[str, Scores]:
         """Add accuracy and calibration to the records of an epoch.
 
         Args:
-            module: What to call for logits.
-            method: What the logits mean.
+            answer: Gives outputs (S, B, K) for inputs (S, B, …). Its networks are in evaluation mode.
+            readings: Turns outputs into posteriors (S, B, K), by the name of the reading.
+            label_posterior: Turns outputs into posteriors of the labels as given, noise included.
             records: One for each seed.
 
         Returns:
-            The scores of every reading on the test rows. Those on rows of another data set are readings under its name,
-            with the name of the reading behind it where that is not "model".
+            The scores on the test rows, by the name of the reading. Readings on the rows of another data set have the
+            name of that data set, with the name of the reading behind it where that is not "model".
 
         Raises:
-            NotFiniteError: If the networks give no numbers any more.
+            NotFiniteError: If the outputs are not finite.
         """
-        module.eval()
         found: dict[str, Scores] = {}
         for data_set, rows in self._test.items():
-            logits, labels = _logits(module, rows)
-            for reading, posterior in method.readings(logits).items():
+            outputs, labels = _outputs(answer, rows)
+            for reading, posterior in readings(outputs).items():
                 name = reading_name(reading, data_set)
                 found[name] = score(posterior, labels)
                 prefix = "" if name == "model" else f"{name}_"
                 _add(records, f"{prefix}test_accuracy", found[name].accuracy)
                 _add(records, f"{prefix}calibration_error", found[name].calibration_error)
         if self._validation is not None:
-            # These labels are noisy, so what is judged by them is what the networks say about noisy labels.
-            logits, labels = _logits(module, self._validation)
-            _add(records, "val_accuracy", score(method.label_posterior(logits), labels).accuracy)
+            # Validation labels are noisy, so the posterior of noisy labels is what they can judge.
+            outputs, labels = _outputs(answer, self._validation)
+            _add(records, "val_accuracy", score(label_posterior(outputs), labels).accuracy)
         return found
 
 
 def reading_name(reading: str, data_set: str = "") -> str:
-    """What a reading is called in records and results; without a data set it is on the run's own test rows.
+    """Return the name of a reading in records and results. Without a data set it is on the run's own test rows.
 
     Example:
         >>> reading_name("model"), reading_name("model", "cifar10"), reading_name("uncorrected", "cifar10")
@@ -96,12 +94,18 @@ def reading_name(reading: str, data_set: str = "") -> str:
 
 
 @torch.no_grad()
-def _logits(module: nn.Module, batches: LaneBatches) -> tuple[Tensor, Tensor]:
-    parts = [(module(batch.inputs), batch.labels) for batch in batches.epoch(0)]
-    logits, labels = (torch.cat(column, 1) for column in zip(*parts, strict=True))
-    if not logits.isfinite().all():
+def outputs_of(network: nn.Module, batches: Batches) -> Tensor:
+    """Return the outputs (N, K) of a network for all rows of a data set, in row order."""
+    return torch.cat([network(batch.inputs) for batch in batches.epoch(0)])
+
+
+@torch.no_grad()
+def _outputs(answer: Answer, batches: LaneBatches) -> tuple[Tensor, Tensor]:
+    parts = [(answer(batch.inputs), batch.labels) for batch in batches.epoch(0)]
+    outputs, labels = (torch.cat(column, 1) for column in zip(*parts, strict=True))
+    if not outputs.isfinite().all():
         raise NotFiniteError("the network gives no finite numbers for rows it was not trained on")
-    return logits, labels
+    return outputs, labels
 
 
 def _add(records: list[Any], name: str, values: list[float]) -> None:

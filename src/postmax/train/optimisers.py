@@ -1,22 +1,67 @@
-"""Optimisers by their configuration, and what is done to gradients before a step."""
+"""Optimisers from their configuration, what is done to gradients before a step, and their state in checkpoints."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils import clip_grad_norm_
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from postmax.errors import InputError
-from postmax.train.config import OptimiserConfig
+from postmax.train.config import OptimiserConfig, ScheduleConfig
+from postmax.train.schedules import rate
+
+
+@dataclass(frozen=True)
+class ScheduledOptimiser:
+    """An optimiser with everything that belongs to one of its steps.
+
+    Attributes:
+        optimiser: The optimiser of torch.
+        parameters: The tensors that it moves.
+        config: Its learning rate, L1 term and gradient clipping.
+        schedule: How the learning rate changes; None for a constant one.
+    """
+
+    optimiser: Optimizer
+    parameters: Sequence[Tensor]
+    config: OptimiserConfig
+    schedule: ScheduleConfig | None
+
+    def set_rate(self, step: int, steps_per_epoch: int, epochs: int) -> None:
+        """Set the learning rate for a step of the whole training, counted from 0."""
+        share = 1.0 if self.schedule is None else rate(self.schedule, step, steps_per_epoch, epochs)
+        set_rate(self.optimiser, self.config.lr * share)
+
+    def forget_gradients(self) -> None:
+        """Make sure that the next backward pass does not add to old gradients."""
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    def step(self) -> None:
+        """Add the L1 term, clip the gradient, and move the parameters."""
+        if self.config.l1:
+            add_l1(self.parameters, self.config.l1)
+        if self.config.clip_norm is not None:
+            # A gradient that is not finite shows in the next loss, and the watch reports it from there.
+            clip_grad_norm_(self.parameters, self.config.clip_norm, error_if_nonfinite=False)
+        self.optimiser.step()
 
 
 def make_optimiser(config: OptimiserConfig, parameters: Iterable[Tensor], *, fused: bool = True) -> Optimizer:
-    """The optimiser. `fused` computes a step in one call, which matters to small networks.
+    """Return the optimiser of torch that a configuration describes.
+
+    Args:
+        config: Its kind and settings.
+        parameters: The tensors that it moves.
+        fused: Compute a step in one call, which matters for small networks.
 
     Raises:
-        InputError: If its settings make no sense together.
+        InputError: If the settings contradict each other.
     """
     try:
         if config.name == "sgd":
@@ -35,24 +80,41 @@ def make_optimiser(config: OptimiserConfig, parameters: Iterable[Tensor], *, fus
 
 
 def set_rate(optimiser: Optimizer, rate: float) -> None:
-    """The learning rate of the next step."""
+    """Set the learning rate of the next step."""
     for group in optimiser.param_groups:
         group["lr"] = rate
 
 
 @torch.no_grad()
 def add_l1(parameters: Iterable[Tensor], weight: float) -> None:
-    """Add the gradient of weight·Σ|θ|, which is that of each lane alone, to those of the loss."""
+    """Add the gradient of weight·Σ|θ| to the gradients of the loss."""
     for parameter in parameters:
-        if parameter.grad is None:  # the loss does not know it, the term does
+        if parameter.grad is None:  # the loss does not depend on this parameter, but the L1 term does
             parameter.grad = torch.zeros_like(parameter)
         parameter.grad.add_(parameter.sign(), alpha=weight)
 
 
-def clip_lanes(parameters: Iterable[Tensor], max_norm: float) -> None:
-    """Scale the gradient of each lane, the leading dimension, down to `max_norm`: no seed feels another's gradient."""
-    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    norms = torch.stack([gradient.reshape(len(gradient), -1).square().sum(1) for gradient in gradients]).sum(0).sqrt()
-    scale = (max_norm / (norms + 1e-6)).clamp(max=1.0)
-    for gradient in gradients:
-        gradient.mul_(scale.view(-1, *(1,) * (gradient.dim() - 1)))
+def optimiser_state(optimiser: Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return the state of an optimiser as named tensors and plain values. Learning rates are not part of it."""
+    tensors, values = {}, {}
+    for number, entries in optimiser.state_dict()["state"].items():
+        for name, value in entries.items():
+            if isinstance(value, Tensor):
+                tensors[f"{number}/{name}"] = value
+            else:
+                values[f"{number}/{name}"] = value
+    return tensors, values
+
+
+def restore_optimiser(optimiser: Optimizer, tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> None:
+    """Put back the state that `optimiser_state` returned."""
+    state: dict[int, dict[str, Any]] = {}
+    for key, value in (*tensors.items(), *values.items()):
+        number, _, name = key.partition("/")
+        state.setdefault(int(number), {})[name] = value
+    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+    for parameter, entries in optimiser.state.items():
+        for name, value in entries.items():
+            # A fused step goes through weights and state in the order of their memory, so both need the same layout.
+            if isinstance(value, Tensor) and value.shape == parameter.shape:
+                entries[name] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)

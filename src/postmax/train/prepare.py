@@ -22,8 +22,6 @@ from postmax.train.scaling import Scaling
 from postmax.transition import Transition, parse_noise
 from postmax.transition.noisy_labels import sha256_of_labels
 
-_LARGE_IMAGES = ("webvision", "ilsvrc", "imagenet")
-
 
 @dataclass(frozen=True)
 class SeedData:
@@ -85,18 +83,12 @@ def prepare(config: RunConfig, seed: int) -> SeedData:
     return SeedData(seed, train, validation, test, noise, transition, scaling, also)
 
 
-def augmentation(config: DataConfig, train: data.Dataset) -> data.Augment | None:
-    """What is done to images while training; None for features."""
+def views_of(config: DataConfig, train: data.Dataset) -> data.Views:
+    """Return the views of the rows: how images are normalised and augmented. Features stay as they are."""
     if isinstance(train.inputs, Tensor) and not _are_images(train.inputs):
-        return None
+        return data.Views()
     statistics = train.statistics or data.channel_statistics(train.inputs)
-    kind, name = config.augment, config.name or ""
-    if kind == "auto":
-        kind = "crop-flip" if name.startswith(("cifar", *_LARGE_IMAGES)) else "none"
-    if kind == "none":
-        return replace(data.Augment.none(statistics), cutout=config.cutout, random=config.cutout > 0)
-    usual = "imagenet" if name.startswith(_LARGE_IMAGES) else "cifar10"
-    return data.standard(usual, flip=kind == "crop-flip", cutout=config.cutout, statistics=statistics)
+    return data.views_for(config.name, statistics, config.augment, config.cutout)
 
 
 def _split(config: DataConfig, seed: int) -> tuple[data.Dataset, data.Dataset]:

@@ -1,169 +1,188 @@
-"""Several seeds side by side: their batches stacked, their networks stacked.
+"""The training loop for several seeds side by side: one network and one loss for each seed, all in one call.
 
-A small network spends its time on the overhead of every call, not on arithmetic. Ten seeds in one call cost little
-more than one. Every lane sees the rows, in the order, that its seed would see alone.
+Only methods that are nothing but one network and one loss can be trained so (`Method.one_network_one_loss`). No other
+method ever sees this loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from postmax.data import Augmentation, Batches, Dataset, generator_for
-from postmax.errors import InputError
-from postmax.models import MLP
+from postmax.data import generator_for
+from postmax.errors import NotFiniteError
+from postmax.losses import Loss
+from postmax.methods.method import loss_readings
+from postmax.train.config import RunConfig
+from postmax.train.ema import Average
+from postmax.train.evaluation import Evaluator
+from postmax.train.lanes import LaneBatch, LaneBatches
+from postmax.train.metrics import Scores, Truth, epoch_records
+from postmax.train.optimisers import add_l1, make_optimiser, optimiser_state, restore_optimiser, set_rate
+from postmax.train.predictions import Predictions
+from postmax.train.randomness import set_random_numbers
+from postmax.train.records import EpochRecord
+from postmax.train.schedules import rate
+from postmax.train.stacked_networks import StackedNetworks
+from postmax.train.state import State, named
+from postmax.train.watch import LossWatch
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 
-class LaneBatch(NamedTuple):
-    """One batch of every lane.
+class SideBySideTrainer:
+    """Trains several seeds of the standard method in one stack.
 
-    Attributes:
-        inputs: (S, B, …).
-        labels: (S, B).
-        rows: (S, B), positions in the data set of the lane.
-    """
-
-    inputs: Tensor
-    labels: Tensor
-    rows: Tensor
-
-
-class LaneBatches:
-    """The batches of one data set for each seed, epoch by epoch.
-
-    An epoch whose last batch would hold a single row leaves that row out: batch normalisation cannot use it.
+    Args:
+        config: The configuration of the run.
+        networks: The stacked networks.
+        losses: One loss for all seeds, or one for each seed where the seeds know different noise.
+        fabric: Puts the networks on their device, in their precision.
+        batches: The stacked batches.
+        truth: The training labels as given and, where known, the clean ones.
     """
 
     def __init__(
         self,
-        datasets: Sequence[Dataset],
-        seeds: Sequence[int],
-        batch_size: int,
-        *,
-        augment: Augmentation | None = None,
-        shuffle: bool = True,
-        device: torch.device | str = "cpu",
+        config: RunConfig,
+        networks: StackedNetworks,
+        losses: Sequence[Loss],
+        fabric: Fabric,
+        batches: LaneBatches,
+        truth: Truth,
     ) -> None:
-        self.seeds = tuple(seeds)
-        self.rows = len(datasets[0])
-        self.batch_size = min(batch_size, self.rows)
-        self.shuffle = shuffle
-        drop_last = shuffle and self.rows > self.batch_size and self.rows % self.batch_size == 1
-        self.used_rows = self.rows - drop_last
-        self._single: Batches | None = None
-        if len(datasets) == 1:
-            self._single = Batches(
-                datasets[0],
-                self.batch_size,
-                augment=augment,
-                shuffle=shuffle,
-                drop_last=drop_last,
-                seed=self.seeds[0],
-                device=device,
-            )
-            return
-        inputs = [dataset.inputs for dataset in datasets]
-        if augment is not None or not all(isinstance(rows, Tensor) for rows in inputs):
-            raise InputError("several seeds are trained side by side on features only; for images give one seed a run.")
-        if len({len(dataset) for dataset in datasets}) > 1:
-            raise InputError("several seeds are trained side by side only where all have as many rows; give one a run.")
-        self._inputs = torch.stack([rows for rows in inputs if isinstance(rows, Tensor)]).to(device)
-        self._labels = torch.stack([dataset.labels for dataset in datasets]).to(device)
-        self._lanes = torch.arange(len(datasets), device=device)[:, None]
+        self.batches = batches
+        self._config, self._losses, self._fabric, self._truth = config, tuple(losses), fabric, truth
+        self._stack = networks
+        self._networks = fabric.setup_module(networks)
+        self._parameters = list(networks.parameters())
+        fused = fabric.device.type in ("cpu", "cuda")
+        self._optimiser = make_optimiser(config.optimiser, self._parameters, fused=fused)
+        self._watch = LossWatch(config, len(batches))
+        self._average = Average(networks, config.ema) if config.ema is not None else None
 
-    def __len__(self) -> int:
-        """Batches in an epoch."""
-        return (self.used_rows + self.batch_size - 1) // self.batch_size
+    @property
+    def parameters(self) -> int:
+        """How many numbers the network of one seed learns."""
+        return sum(parameter.numel() for parameter in self._parameters) // len(self._config.seeds)
 
-    def epoch(self, number: int) -> Iterator[LaneBatch]:
-        """The batches of an epoch, counted from 0."""
-        if self._single is not None:
-            for batch in self._single.epoch(number):
-                yield LaneBatch(batch.inputs[None], batch.labels[None], batch.index[None])
-            return
-        for rows in self._order(number).split(self.batch_size, dim=1):
-            yield LaneBatch(self._inputs[self._lanes, rows], self._labels[self._lanes, rows], rows)
+    @property
+    def steps_per_epoch(self) -> int:
+        """How many batches an epoch has."""
+        return len(self.batches)
 
-    def _order(self, number: int) -> Tensor:
-        if not self.shuffle:
-            return torch.arange(self.rows, device=self._inputs.device).expand(len(self.seeds), -1)
-        orders = [torch.randperm(self.rows, generator=generator_for(seed, number)) for seed in self.seeds]
-        return torch.stack(orders)[:, : self.used_rows].to(self._inputs.device)
+    def epoch(self, number: int) -> list[EpochRecord]:
+        """Train for one epoch; see `postmax.train.trainer.Trainer`."""
+        start = time.perf_counter()
+        predictions = Predictions(self._readings, self._truth.labels.shape, self._truth.labels.device)
+        for batch, logits in self.steps(number):
+            predictions.add(batch.rows, logits)
+        losses = self._watch.finish()
+        seconds = time.perf_counter() - start
+        last_rate = float(self._optimiser.param_groups[0]["lr"])
+        return epoch_records(number, self._config.seeds, losses, last_rate, self._truth, predictions.finish(), seconds)
+
+    def steps(self, number: int) -> Iterator[tuple[LaneBatch, Tensor]]:
+        """Train for one epoch, step by step; yield each batch with its logits (S, B, K)."""
+        # Dropout draws from torch's global generator. It is set for each epoch, so it is never saved.
+        set_random_numbers(generator_for(*self._config.seeds, "epoch", number).initial_seed())
+        self._networks.train()
+        self._watch.start(number)
+        share = number / self._config.epochs
+        losses = [loss.at(share) for loss in self._losses]
+        for place, batch in enumerate(self.batches.epoch(number)):
+            try:
+                logits = self._networks(batch.inputs)
+                value = _lane_means(losses, logits, batch.labels)
+            except NotFiniteError as error:
+                if self._watch.is_first_step:
+                    raise
+                raise self._watch.diverged(str(error)) from error
+            self._update(number, place, value)
+            self._watch.add(value.detach())
+            yield batch, logits.detach()
+
+    def _update(self, number: int, place: int, value: Tensor) -> None:
+        config, steps = self._config, len(self.batches)
+        share = rate(config.schedule, number * steps + place, steps, config.epochs)
+        set_rate(self._optimiser, config.optimiser.lr * share)
+        for parameter in self._parameters:
+            parameter.grad = None
+        self._fabric.backward(value.sum())
+        if config.optimiser.l1:
+            add_l1(self._parameters, config.optimiser.l1)
+        if config.optimiser.clip_norm is not None:
+            clip_lanes(self._parameters, config.optimiser.clip_norm)
+        self._optimiser.step()
+        if self._average is not None:
+            self._average.update()
+
+    def judge(self, evaluator: Evaluator, records: list[EpochRecord]) -> dict[str, Scores]:
+        """Judge the networks on held-out rows; see `postmax.train.trainer.Trainer`."""
+        self._networks.eval()
+        try:
+            return evaluator.judge(self._networks, self._readings, self._label_posterior, records)
+        except NotFiniteError as error:
+            raise self._watch.diverged(str(error), len(self.batches) - 1) from error
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """Inside, the networks have their averaged weights, if the run averages weights."""
+        return nullcontext() if self._average is None else self._average.in_place()
+
+    def weights(self, lane: int) -> dict[str, Tensor]:
+        """Return the weights of one seed."""
+        return self._stack.lane_state(lane)
+
+    def save(self) -> State:
+        """Return everything a checkpoint must know."""
+        optimiser, values = optimiser_state(self._optimiser)
+        average = {} if self._average is None else self._average.state()
+        tensors = named("networks", self._stack.state_dict())
+        tensors |= named("optimiser", optimiser) | named("average", average)
+        return State(tensors, {"optimiser": values, "scale": self._watch.scale})
+
+    def restore(self, state: State) -> None:
+        """Put back what `save` returned."""
+        self._stack.load_state_dict(state.part("networks"))
+        restore_optimiser(self._optimiser, state.part("optimiser"), state.values["optimiser"])
+        self._watch.scale = state.values["scale"]
+        if self._average is not None:
+            self._average.restore(state.part("average"))
+
+    def _readings(self, outputs: Tensor) -> dict[str, Tensor]:
+        lanes = [loss_readings(loss, lane) for loss, lane in self._lanes(outputs)]
+        return {name: torch.stack([lane[name] for lane in lanes]) for name in lanes[0]}
+
+    def _label_posterior(self, outputs: Tensor) -> Tensor:
+        return torch.stack([loss.label_posterior(lane) for loss, lane in self._lanes(outputs)])
+
+    def _lanes(self, outputs: Tensor) -> Iterator[tuple[Loss, Tensor]]:
+        losses = self._losses if len(self._losses) > 1 else self._losses * len(outputs)
+        return zip(losses, outputs, strict=True)
 
 
-class Lanes(nn.Module):
-    """One network for each seed, called as one: (S, B, …) to (S, B, K)."""
-
-    def __init__(self, networks: Sequence[nn.Module]) -> None:
-        super().__init__()
-        self.count = len(networks)
-        self.network = networks[0] if self.count == 1 else _SideBySide(networks)
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """The logits of every lane."""
-        logits: Tensor = self.network(inputs[0])[None] if self.count == 1 else self.network(inputs)
-        return logits
-
-    def lane_state(self, lane: int) -> dict[str, Tensor]:
-        """The weights of one lane, under the names its network has for them."""
-        return self.network.lane_state(lane) if isinstance(self.network, _SideBySide) else self.network.state_dict()
+def _lane_means(losses: Sequence[Loss], logits: Tensor, labels: Tensor) -> Tensor:
+    """Return the mean loss (S,) of each lane."""
+    if len(losses) == 1 and not losses[0].mixes_rows:
+        rows = losses[0](logits.flatten(0, 1), labels.flatten()).view_as(labels)
+    else:
+        # Rows of different seeds must not meet in a loss that mixes rows, nor in one that knows another noise.
+        each = losses if len(losses) > 1 else [losses[0]] * len(logits)
+        rows = torch.stack([loss(*lane) for loss, *lane in zip(each, logits, labels, strict=True)])
+    means: Tensor = rows.mean(1)
+    return means
 
 
-class _SideBySide(nn.Module):
-    """Networks that are a chain of linear layers and elementwise functions, each layer of all of them in one call."""
-
-    def __init__(self, networks: Sequence[nn.Module]) -> None:
-        super().__init__()
-        chains = [_chain(network) for network in networks]
-        # A name with a dot cannot be a submodule's, so the names are kept beside the layers.
-        self.names = tuple(chains[0])
-        self.layers = nn.ModuleList(
-            _Linears([chain[name] for chain in chains]) if isinstance(layer, nn.Linear) else layer
-            for name, layer in chains[0].items()
-        )
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        rows = inputs.flatten(2)
-        for layer in self.layers:
-            rows = layer(rows)
-        return rows
-
-    def lane_state(self, lane: int) -> dict[str, Tensor]:
-        """The weights of one lane, under the names its network has for them."""
-        state = {}
-        for name, layer in zip(self.names, self.layers, strict=True):
-            if isinstance(layer, _Linears):
-                state[f"{name}.weight"] = layer.weight[lane].detach()
-                state[f"{name}.bias"] = layer.bias[lane, 0].detach()
-        return state
-
-
-class _Linears(nn.Module):
-    """A linear layer for each lane: (S, B, d) to (S, B, k)."""
-
-    def __init__(self, layers: Sequence[nn.Module]) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.stack([layer.get_parameter("weight").detach() for layer in layers]))
-        self.bias = nn.Parameter(torch.stack([layer.get_parameter("bias").detach()[None] for layer in layers]))
-
-    def forward(self, rows: Tensor) -> Tensor:
-        return torch.baddbmm(self.bias, rows, self.weight.mT)
-
-
-def _chain(network: nn.Module) -> dict[str, nn.Module]:
-    """The layers of a network in their order, by name.
-
-    Raises:
-        InputError: If it is no such chain; then one seed has to be trained at a time.
-    """
-    if not isinstance(network, (MLP, nn.Sequential)):
-        raise InputError(
-            "several seeds are trained side by side with the network mlp only; for others give one seed a run."
-        )
-    leaves = {name: module for name, module in network.named_modules() if not list(module.children()) and name}
-    if any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in leaves.values()):
-        raise InputError("networks with batch normalisation cannot be trained side by side; give one seed a run.")
-    return leaves
+def clip_lanes(parameters: Iterable[Tensor], max_norm: float) -> None:
+    """Scale the gradient of each lane down to `max_norm`, so that no seed is changed by the gradient of another."""
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    norms = torch.stack([gradient.reshape(len(gradient), -1).square().sum(1) for gradient in gradients]).sum(0).sqrt()
+    scale = (max_norm / (norms + 1e-6)).clamp(max=1.0)
+    for gradient in gradients:
+        gradient.mul_(scale.view(-1, *(1,) * (gradient.dim() - 1)))

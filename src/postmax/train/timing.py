@@ -1,4 +1,4 @@
-"""What a run will cost, from a few of its steps."""
+"""Measure how long an epoch of a run takes, from a few of its steps."""
 
 from __future__ import annotations
 
@@ -6,29 +6,32 @@ import time
 
 import torch
 
-from postmax.runs.environment import own_settings
 from postmax.train.build import build
 from postmax.train.config import RunConfig
+from postmax.train.repeatable import repeatable_torch
 from postmax.train.trainer import Trainer
 
-_FEW_ROWS, _CHEAP, _STEPS = 16, 0.1, 5
-# A forward pass is about a third of a training step, and held-out rows need no more.
+_FEW_ROWS, _SHORT_STEP, _STEPS = 16, 0.1, 5
+# A forward pass takes about a third of the time of a training step, and held-out rows need no more.
 _FORWARD = 1 / 3
 
 
 def measure_epoch_seconds(config: RunConfig) -> float:
-    """Seconds an epoch will take here, evaluation included; measured on a few steps, so no more than an estimate.
+    """Return about how many seconds an epoch takes on this machine, evaluation included.
+
+    Only a few steps are measured, so the result is an estimate. A method whose later epochs do more work than its first
+    takes longer than this.
 
     Raises:
-        InputError: If the run could not even be started.
+        InputError: If the run cannot be started.
     """
-    with torch.random.fork_rng(), own_settings():
+    with torch.random.fork_rng(), repeatable_torch():
         rows = min(_FEW_ROWS, config.batch_size)
         built = build(config.model_copy(update={"batch_size": rows}))
         torch.set_num_threads(built.threads)
         seconds = _seconds_of_a_step(built.trainer)
-        if rows < config.batch_size and seconds * config.batch_size / rows < _CHEAP:
-            # Larger batches use a machine better; where that is cheap to know, they are measured as they are.
+        if rows < config.batch_size and seconds * config.batch_size / rows < _SHORT_STEP:
+            # Larger batches use a machine better. Where it is quick to do so, they are measured at their real size.
             rows = config.batch_size
             seconds = _seconds_of_a_step(build(config).trainer)
     first = built.data[0]
@@ -37,13 +40,13 @@ def measure_epoch_seconds(config: RunConfig) -> float:
 
 
 def _seconds_of_a_step(trainer: Trainer) -> float:
-    """The fastest of a few; the very first makes ready what the others use."""
+    """Return the seconds of the fastest of a few steps. The very first step also prepares what the others use."""
     times = []
-    trainer.module.train()
-    for position, batch in zip(range(1 + _STEPS), trainer.batches.epoch(0), strict=False):
-        start = time.perf_counter()
-        trainer.step(0, position, batch)
-        times.append(time.perf_counter() - start)
+    start = time.perf_counter()
+    for _, _ in zip(range(1 + _STEPS), trainer.steps(0), strict=False):
+        now = time.perf_counter()
+        times.append(now - start)
+        start = now
         if sum(times) > 2:
             break
     return min(times)

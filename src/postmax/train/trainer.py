@@ -1,232 +1,197 @@
-"""The training loop: one epoch after the other, each a function of the state at its start and the seeds."""
+"""The training loop for one seed of a method."""
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 import torch
-from torch import Tensor
-from torch.optim import Optimizer
+from torch import Tensor, nn
 
-from postmax.data import generator_for
-from postmax.errors import InputError
+from postmax.data import Batches, generator_for
+from postmax.errors import NotFiniteError
 from postmax.methods import Method, Step
 from postmax.train.config import RunConfig
 from postmax.train.ema import Average
-from postmax.train.evaluation import Evaluator, NotFiniteError
-from postmax.train.metrics import Scores, learnt
-from postmax.train.optimisers import add_l1, clip_lanes, make_optimiser, set_rate
+from postmax.train.epoch import EpochRun
+from postmax.train.evaluation import Evaluator, outputs_of
+from postmax.train.metrics import Scores, Truth, epoch_records
+from postmax.train.predictions import Predictions
+from postmax.train.randomness import set_random_numbers
 from postmax.train.records import EpochRecord
-from postmax.train.schedules import rate
-from postmax.train.side_by_side import LaneBatch, LaneBatches
+from postmax.train.resources import Resources
+from postmax.train.state import State, named
+from postmax.train.watch import LossWatch
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-_EXPLODED = 1e4
-# On other devices than the CPU looking at a loss stops the pipeline, so it is done for some batches at a time.
-_LOOK_EVERY = 20
-_LOGITS_AT_ONCE = 4_000_000
 
+class Trainer(Protocol):
+    """What a run needs of a training loop. One loop trains one seed, another trains several seeds side by side."""
 
-class Diverged(InputError):  # noqa: N818  (says what it is)
-    """The loss is no number any more, or grows without bound."""
+    @property
+    def parameters(self) -> int:
+        """How many numbers the networks of one seed learn."""
+        ...
 
-
-@dataclass(frozen=True)
-class Truth:
-    """Training labels of every lane, (S, N): as given, and as they should be where that is known."""
-
-    labels: Tensor
-    clean: Tensor | None
-
-
-class Trainer:
-    """A method with its optimiser on its device."""
-
-    def __init__(self, config: RunConfig, method: Method, fabric: Fabric, batches: LaneBatches, truth: Truth) -> None:
-        self.config, self.method, self.batches, self.truth = config, method, batches, truth
-        self._fabric = fabric
-        self._parameters = list(method.parameters())
-        fused = fabric.device.type in ("cpu", "cuda")
-        self.optimiser: Optimizer = make_optimiser(config.optimiser, self._parameters, fused=fused)
-        self.module, self._wrapped = fabric.setup(method, self.optimiser)
-        self._autocast = fabric.autocast if config.precision != "32-true" else nullcontext
-        self.average = Average(method, config.ema) if config.ema is not None else None
-        self._scale: float | None = None
+    @property
+    def steps_per_epoch(self) -> int:
+        """How many batches an epoch has."""
+        ...
 
     def epoch(self, number: int) -> list[EpochRecord]:
-        """Train for one epoch, counted from 0, and say what happened, one record for each seed.
+        """Train for one epoch, counted from 0, and return one record for each seed.
 
         Raises:
-            Diverged: With the batch, and what to try.
+            DivergedError: If the training has diverged.
         """
-        start = time.perf_counter()
-        # Whatever draws random numbers, such as dropout, draws those of this epoch: there is nothing to save.
-        set_random_numbers(generator_for(*self.config.seeds, "epoch", number).initial_seed())
-        self.module.train()
-        losses: list[Tensor] = []
-        predictions = Predictions(self.method, self.truth.labels.shape, self.truth.labels.device)
-        for position, batch in enumerate(self.batches.epoch(number)):
-            step = self.step(number, position, batch)
-            losses.append(step.loss.detach())
-            if step.logits is not None:
-                predictions.add(batch.rows, step.logits)
-            self._check(losses, number, position)
-        self._check(losses, number, len(losses) - 1, last=True)
-        mean = torch.stack(losses).mean(0).tolist()
-        return self._records(number, mean, predictions.finish(), time.perf_counter() - start)
+        ...
 
-    def step(self, number: int, position: int, batch: LaneBatch) -> Step:
-        """One batch: loss, gradient, and a step against it."""
-        config = self.config
-        share = rate(config.schedule, number * len(self.batches) + position, len(self.batches), config.epochs)
-        set_rate(self.optimiser, config.optimiser.lr * share)
-        for parameter in self._parameters:
-            parameter.grad = None
-        try:
-            with self._autocast():
-                step = self.method.training_step(batch, number)
-        except InputError as error:
-            if number + position == 0:  # the first batch fails for what it was given, not for what became of it
-                raise
-            raise self._diverged(number, position, str(error)) from error
-        self._fabric.backward(step.loss.sum())
-        if config.optimiser.l1:
-            add_l1(self._parameters, config.optimiser.l1)
-        if config.optimiser.clip_norm is not None:
-            if len(config.seeds) == 1:
-                # What is no number shows in the next loss, and is reported from there.
-                self._fabric.clip_gradients(
-                    self.module, self._wrapped, max_norm=config.optimiser.clip_norm, error_if_nonfinite=False
-                )
-            else:
-                clip_lanes(self._parameters, config.optimiser.clip_norm)
-        self._wrapped.step()
-        if self.average is not None:
-            self.average.update()
-        return step
+    def steps(self, number: int) -> Iterator[object]:
+        """Train for one epoch, step by step, without records. Used to measure how long a step takes."""
+        ...
 
-    def _check(self, losses: Sequence[Tensor], number: int, position: int, *, last: bool = False) -> None:
-        """Stop where the loss is no number, or thousands of times what it was at first."""
-        on_cpu = losses[-1].device.type == "cpu"
-        if on_cpu and last:  # it was looked at when it came
-            return
-        if not (on_cpu or last or position % _LOOK_EVERY == _LOOK_EVERY - 1):
-            return
-        start = position if on_cpu else position - position % _LOOK_EVERY
-        found = [losses[-1].tolist()] if on_cpu else torch.stack(list(losses[start:])).tolist()
-        for place, values in enumerate(found, start):
-            if self._scale is None:
-                self._scale = max(1.0, *(abs(value) for value in values if math.isfinite(value)), 1.0)
-            for seed, value in zip(self.config.seeds, values, strict=True):
-                if not abs(value) <= _EXPLODED * self._scale:  # NaN is not either
-                    raise self._diverged(number, place, f"the loss of seed {seed} is {value:.4g}")
-
-    def _diverged(self, number: int, position: int, what: str) -> Diverged:
-        config = self.config
-        hints = [f"a smaller learning rate (optimiser.lr is {config.optimiser.lr:g})"]
-        if config.optimiser.clip_norm is None:
-            hints.append("optimiser.clip_norm=1")
-        if config.loss.name == "fpml" and not config.loss.options.get("floor"):
-            hints.append("a floor under the posterior (loss.floor=0.05)")
-        return Diverged(
-            f"training diverged in epoch {number + 1}, batch {position + 1} of {len(self.batches)}: "
-            f"{what.rstrip('.')}. Try {' or '.join(hints)}."
-        )
-
-    def _records(self, number: int, losses: list[float], predicted: Tensor | None, seconds: float) -> list[EpochRecord]:
-        known = None if predicted is None else learnt(predicted, self.truth.labels, self.truth.clean)
-        records: list[EpochRecord] = []
-        for lane, seed in enumerate(self.config.seeds):
-            record: dict[str, Any] = {"epoch": number + 1, "seed": seed, "loss": losses[lane]}
-            record["lr"] = self.optimiser.param_groups[0]["lr"]
-            if known is not None:
-                record["train_accuracy"] = known.given[lane]
-                for name in ("right_labels", "wrong_labels"):
-                    record[f"{name}_learnt"] = _of(getattr(known, name), lane)
-                record["wrong_labels_recovered"] = _of(known.recovered, lane)
-            record["seconds"] = seconds
-            records.append({key: value for key, value in record.items() if value is not None})  # type: ignore[arg-type]
-        return records
-
-    def judge(self, evaluator: Evaluator, number: int, records: list[EpochRecord]) -> dict[str, Scores]:
-        """Judge the networks on held-out rows.
+    def judge(self, evaluator: Evaluator, records: list[EpochRecord]) -> dict[str, Scores]:
+        """Judge the networks on held-out rows, add the metrics to the records, and return the scores by reading.
 
         Raises:
-            Diverged: If they give no numbers any more, which a loss taken before the last step cannot show.
+            DivergedError: If the networks give outputs that are not finite.
         """
-        try:
-            return evaluator.judge(self.module, self.method, records)
-        except NotFiniteError as error:
-            raise self._diverged(number, len(self.batches) - 1, str(error)) from error
+        ...
 
     def averaged(self) -> AbstractContextManager[None]:
-        """Inside, the networks are those to be judged: with their averaged weights, if there are any."""
-        return self.average.in_place() if self.average is not None else nullcontext()
+        """Inside, the networks have their averaged weights, if the run averages weights."""
+        ...
 
-    def values(self) -> dict[str, Any]:
-        """What a checkpoint must know beside parameters and averages."""
-        return {"scale": self._scale}
+    def weights(self, lane: int) -> dict[str, Tensor]:
+        """Return the weights of the network that answers for one seed."""
+        ...
 
-    def restore(self, values: Mapping[str, Any]) -> None:
-        """Put back what `values` gave."""
-        self._scale = values["scale"]
+    def save(self) -> State:
+        """Return everything a checkpoint must know."""
+        ...
 
-
-class Predictions:
-    """What was predicted for each training row while training, gathered without a second pass."""
-
-    def __init__(self, method: Method, shape: torch.Size, device: torch.device) -> None:
-        self._method = method
-        self._predicted = torch.full(shape, -1, dtype=torch.int64, device=device)
-        self._waiting: list[tuple[Tensor, Tensor]] = []
-        self._size = 0
-        self._any = False
-
-    def add(self, rows: Tensor, logits: Tensor) -> None:
-        """Logits (S, B, K) of training rows (S, B)."""
-        self._waiting.append((rows, logits))
-        self._size += logits.numel()
-        self._any = True
-        if self._size > _LOGITS_AT_ONCE:  # what a logit means is worked out for many rows at once, but not for all
-            self._work()
-
-    def finish(self) -> Tensor | None:
-        """The predicted class of every row (S, N), −1 for rows that were not seen; None if none was."""
-        self._work()
-        return self._predicted if self._any else None
-
-    def _work(self) -> None:
-        if not self._waiting:
-            return
-        rows = torch.cat([rows for rows, _ in self._waiting], dim=1)
-        logits = torch.cat([logits for _, logits in self._waiting], dim=1)
-        finite = logits.isfinite().all(-1)
-        answer = self._method.readings(logits.nan_to_num())["model"].argmax(-1)
-        self._predicted.scatter_(1, rows, torch.where(finite, answer, -1))
-        self._waiting, self._size = [], 0
+    def restore(self, state: State) -> None:
+        """Put back what `save` returned."""
+        ...
 
 
-def _of(values: list[float], lane: int) -> float | None:
-    """The figure of a lane; None where it was not measured or there was nothing to measure."""
-    return values[lane] if values and math.isfinite(values[lane]) else None
+class OneSeedTrainer:
+    """Trains one seed of any method.
 
+    Args:
+        config: The configuration of the run.
+        method: The method, built from `resources`.
+        resources: The networks, optimisers and state of the method.
+        fabric: Computes gradients.
+        batches: The batches of the training rows.
+        plain: The same rows in their order, without augmentation.
+        truth: The training labels as given and, where known, the clean ones.
+    """
 
-def seeded(seeds: Sequence[int], number: int = 0) -> Iterator[int]:
-    """For each seed in turn, set torch's random numbers to those its network of this number is initialised from."""
-    for seed in seeds:
-        set_random_numbers(generator_for(seed, "network", *([number] if number else [])).initial_seed())
-        yield seed
+    def __init__(
+        self,
+        config: RunConfig,
+        method: Method,
+        resources: Resources,
+        fabric: Fabric,
+        batches: Batches,
+        plain: Batches,
+        truth: Truth,
+    ) -> None:
+        self.method = method
+        self.resources = resources
+        self.batches = batches
+        self._config, self._fabric, self._plain, self._truth = config, fabric, plain, truth
+        self._watch = LossWatch(config, len(batches))
+        self._average = Average(nn.ModuleList(resources.networks), config.ema) if config.ema is not None else None
 
+    @property
+    def parameters(self) -> int:
+        """How many numbers the networks learn."""
+        return self.resources.parameters
 
-def set_random_numbers(seed: int) -> None:
-    """What `torch.manual_seed` does, at a hundredth of its cost where there is no GPU to tell."""
-    torch.default_generator.manual_seed(seed)
-    if torch.cuda.is_available():
-        torch.cuda.manual_seed_all(seed)
+    @property
+    def steps_per_epoch(self) -> int:
+        """How many batches an epoch has."""
+        return len(self.batches)
+
+    def epoch(self, number: int) -> list[EpochRecord]:
+        """Train for one epoch; see `Trainer`."""
+        start = time.perf_counter()
+        predictions = Predictions(self._readings, self._truth.labels.shape, self._truth.labels.device)
+        for step in self.steps(number):
+            if step.rows is not None and step.logits is not None:
+                predictions.add(step.rows[None], step.logits.detach()[None])
+        losses = self._watch.finish()
+        seconds = time.perf_counter() - start
+        return epoch_records(number, self._config.seeds, losses, self._rate, self._truth, predictions.finish(), seconds)
+
+    def steps(self, number: int) -> Iterator[Step]:
+        """Train for one epoch, step by step."""
+        # Modules such as dropout draw from torch's global generator. It is set for each epoch, so it is never saved.
+        set_random_numbers(generator_for(*self._config.seeds, "epoch", number).initial_seed())
+        self.resources.train(True)
+        self._watch.start(number)
+        run = EpochRun(number, self._config.epochs, self.batches, self.resources, self._fabric, self._all_outputs)
+        try:
+            for step in self.method.epoch(run):
+                if self._average is not None:
+                    self._average.update()
+                self._watch.add(step.loss.detach()[None])
+                yield step
+        except NotFiniteError as error:
+            if self._watch.is_first_step:  # the first batch fails for what it was given, not for what became of it
+                raise
+            raise self._watch.diverged(str(error)) from error
+
+    def judge(self, evaluator: Evaluator, records: list[EpochRecord]) -> dict[str, Scores]:
+        """Judge the answer of the method on held-out rows; see `Trainer`."""
+        self.resources.train(False)
+        method = self.method
+        try:
+            return evaluator.judge(
+                lambda inputs: method.answer(inputs[0])[None],
+                self._readings,
+                lambda outputs: method.label_posterior(outputs[0])[None],
+                records,
+            )
+        except NotFiniteError as error:
+            raise self._watch.diverged(str(error), len(self.batches) - 1) from error
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """Inside, the networks have their averaged weights, if the run averages weights."""
+        return nullcontext() if self._average is None else self._average.in_place()
+
+    def weights(self, lane: int) -> dict[str, Tensor]:  # noqa: ARG002  (there is one seed)
+        """Return the weights of the module that answers."""
+        return self.method.answer.state_dict()
+
+    def save(self) -> State:
+        """Return everything a checkpoint must know."""
+        found = self.resources.save()
+        average = {} if self._average is None else named("average", self._average.state())
+        return State({**found.tensors, **average}, {**found.values, "scale": self._watch.scale})
+
+    def restore(self, state: State) -> None:
+        """Put back what `save` returned."""
+        self.resources.restore(state)
+        self._watch.scale = state.values["scale"]
+        if self._average is not None:
+            self._average.restore(state.part("average"))
+
+    @property
+    def _rate(self) -> float:
+        """The learning rate of the first optimiser in its last step."""
+        first = next(iter(self.resources.optimisers.values()))
+        return float(first.optimiser.param_groups[0]["lr"])
+
+    def _readings(self, outputs: Tensor) -> dict[str, Tensor]:
+        return {name: posterior[None] for name, posterior in self.method.readings(outputs[0]).items()}
+
+    @torch.no_grad()
+    def _all_outputs(self, network: nn.Module) -> Tensor:
+        return outputs_of(network, self._plain)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
 
 from postmax.random_bits import random_bits
 
@@ -25,6 +27,19 @@ def in_steps(probabilities: npt.NDArray[np.float64], own: Integers) -> Integers:
     left = _ONE - steps.sum(1)
     steps[rows, np.where(steps[rows, own] + left < 0, steps.argmax(1), own)] += left
     return steps
+
+
+def draw_labels(clean: Tensor, matrix: Tensor, seed: int, *, exact: bool) -> Tensor:
+    """Return noisy labels for clean ones.
+
+    Args:
+        clean: (N,) class indices, int64.
+        matrix: The transition matrix, float64.
+        seed: The same seed gives the same labels.
+        exact: Whether the counts of each class match the matrix to rounding. Otherwise each row is drawn on its own.
+    """
+    draw = draw_exactly if exact else draw_independently
+    return torch.from_numpy(draw(clean.numpy(), matrix.numpy(), seed))
 
 
 def draw_independently(labels: Integers, matrix: npt.NDArray[np.float64], seed: int) -> Integers:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import cached_property
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from postmax.errors import InputError
 from postmax.labels import class_indices
-from postmax.transition.corruption import draw_exactly, draw_independently
+from postmax.transition.checks import Matrix, checked_class_count, checked_matrix, checked_rate
+from postmax.transition.corruption import draw_labels
 from postmax.transition.noisy_labels import NoisyLabels
 from postmax.transition.published import flips_of, rates_of
 from postmax.transition.simplex import project_onto_simplex
 
-Matrix = Tensor | npt.NDArray[np.floating] | Sequence[Sequence[float]]
+__all__ = ["Matrix", "Transition"]
 
-_ROW_SUM_TOLERANCE = 1e-6
 _SINGULAR = 1e12
 _ROUNDING = 1e-9
 
@@ -49,7 +46,7 @@ class Transition:
         if isinstance(matrix, Transition):
             definition = definition or matrix.definition
             matrix = matrix.matrix
-        self.matrix: Tensor = _validated(matrix)
+        self.matrix: Tensor = checked_matrix(matrix)
         self.definition: str = definition or f"a matrix, K={self.num_classes}"
 
     # ---- constructors ----
@@ -57,7 +54,9 @@ class Transition:
     @classmethod
     def identity(cls, num_classes: int) -> Transition:
         """No noise."""
-        return cls(torch.eye(_class_count(num_classes), dtype=torch.float64), definition=f"no noise, K={num_classes}")
+        return cls(
+            torch.eye(checked_class_count(num_classes), dtype=torch.float64), definition=f"no noise, K={num_classes}"
+        )
 
     @classmethod
     def symmetric(cls, num_classes: int, eta: float, *, include_true_class: bool = False) -> Transition:
@@ -67,7 +66,7 @@ class Transition:
         of the labels are wrong. With `include_true_class` (DivideMix, ELR, SOP) it is any of the K classes, and only
         η·(K − 1)/K of the labels are wrong.
         """
-        k, eta = _class_count(num_classes), _rate("eta", eta)
+        k, eta = checked_class_count(num_classes), checked_rate("eta", eta)
         others = eta / k if include_true_class else eta / (k - 1)
         matrix = torch.full((k, k), others, dtype=torch.float64).fill_diagonal_(1 - (k - 1) * others)
         meaning = "included" if include_true_class else "excluded"
@@ -84,9 +83,9 @@ class Transition:
         e = torch.as_tensor(e, dtype=torch.float64)
         if e.ndim != 1:
             raise InputError(f"uniform_off_diagonal needs one rate for each class, got shape {tuple(e.shape)}.")
-        k = _class_count(len(e))
+        k = checked_class_count(len(e))
         for j, rate in enumerate(e.tolist()):
-            _rate(f"e[{j}]", rate)
+            checked_rate(f"e[{j}]", rate)
         diagonal = 1 - (e.sum() - e)
         if (diagonal < 0).any():
             i = int(diagonal.argmin())
@@ -100,20 +99,20 @@ class Transition:
     @classmethod
     def binary(cls, e0: float, e1: float) -> Transition:
         """Two classes in the paper's notation: e0 = P(noisy 0 | true 1), e1 = P(noisy 1 | true 0)."""
-        e0, e1 = _rate("e0", e0), _rate("e1", e1)
+        e0, e1 = checked_rate("e0", e0), checked_rate("e1", e1)
         return cls([[1 - e1, e1], [e0, 1 - e0]], definition=f"binary, e0={e0:g}, e1={e1:g}")
 
     @classmethod
     def pair(cls, num_classes: int, eta: float) -> Transition:
         """Every class i flips to i + 1 (the last one to 0) with probability `eta`."""
-        k = _class_count(num_classes)
+        k = checked_class_count(num_classes)
         flipped = cls.flips(k, {i: (i + 1) % k for i in range(k)}, eta)
         return cls(flipped, definition=f"pair flip, eta={eta:g}, K={k}")
 
     @classmethod
     def flips(cls, num_classes: int, targets: dict[int, int], eta: float) -> Transition:
         """Each class i in `targets` flips to `targets[i]` with probability `eta`; the others keep their labels."""
-        k, eta = _class_count(num_classes), _rate("eta", eta)
+        k, eta = checked_class_count(num_classes), checked_rate("eta", eta)
         matrix = torch.eye(k, dtype=torch.float64)
         for source, target in targets.items():
             if not (0 <= source < k and 0 <= target < k) or source == target:
@@ -255,9 +254,8 @@ class Transition:
                     [0.5000, 0.0000, 0.5000]], dtype=torch.float64)
         """
         clean = class_indices(labels, self.num_classes)
-        draw = draw_exactly if exact else draw_independently
         return NoisyLabels(
-            labels=torch.from_numpy(draw(clean.numpy(), self.matrix.numpy(), seed)),
+            labels=draw_labels(clean, self.matrix, seed, exact=exact),
             clean=clean,
             num_classes=self.num_classes,
             definition=self.definition,
@@ -300,45 +298,3 @@ class Transition:
             f"Transition(K={self.num_classes}, noise rate {self.noise_rate():.1%} under equal classes, "
             f"condition number {self.condition_number:.2g})"
         )
-
-
-def _validated(matrix: Matrix) -> Tensor:
-    try:
-        p = torch.as_tensor(matrix, dtype=torch.float64).detach().cpu().clone()
-    except (TypeError, ValueError) as error:
-        raise InputError(f"a transition matrix is a K×K table of probabilities; this is none: {error}.") from error
-    if p.ndim != 2 or p.shape[0] != p.shape[1]:
-        raise InputError(f"a transition matrix is square, K×K; got shape {tuple(p.shape)}.")
-    _class_count(p.shape[0])
-    if not torch.isfinite(p).all():
-        i, j = (~torch.isfinite(p)).nonzero()[0].tolist()
-        raise InputError(f"the transition matrix has {p[i, j].item()} at row {i}, column {j}.")
-    if (p < -_ROW_SUM_TOLERANCE).any():
-        i, j = (p < -_ROW_SUM_TOLERANCE).nonzero()[0].tolist()
-        raise InputError(
-            f"the transition matrix has the negative entry {p[i, j].item():.4g} at row {i}, column {j}. "
-            "Entries are probabilities."
-        )
-    excess = (p.sum(1) - 1).abs()
-    if (excess > _ROW_SUM_TOLERANCE).any():
-        i = int(excess.argmax())
-        columns_sum_to_one = bool(((p.sum(0) - 1).abs() <= _ROW_SUM_TOLERANCE).all())
-        hint = " Its columns do: pass the transpose." if columns_sum_to_one else ""
-        raise InputError(
-            f"row {i} of the transition matrix sums to {p[i].sum().item():.6g}, not to 1. Row i holds "
-            f"P(noisy label | true label = i).{hint}"
-        )
-    p = p.clamp_min(0)
-    return p / p.sum(1, keepdim=True)
-
-
-def _class_count(num_classes: int) -> int:
-    if num_classes < 2:
-        raise InputError(f"label noise needs at least two classes, got {num_classes}.")
-    return int(num_classes)
-
-
-def _rate(name: str, value: float) -> float:
-    if not (math.isfinite(value) and 0 <= value <= 1):
-        raise InputError(f"{name} is a probability and must lie in [0, 1], got {value}.")
-    return float(value)

@@ -16,6 +16,8 @@ from torch import Tensor
 from postmax.errors import DataError, InputError
 from postmax.files import atomic_write, load_arrays
 from postmax.labels import class_indices
+from postmax.transition.checks import checked_matrix
+from postmax.transition.corruption import draw_labels
 
 _FORMAT = "postmax noisy labels 1"
 _MOST_CLASSES = 10_000
@@ -99,15 +101,14 @@ class NoisyLabels:
             DataError: If the labels are not what that draw gives.
             InputError: If the noise depends on features, which are not stored.
         """
-        from postmax.transition.matrix import Transition  # noqa: PLC0415  (each knows the other)
-
         if self.nominal is None or self.exact is None or self.seed is None:
             raise InputError(f"this noise ({self.definition}) depends on features; draw it again to verify it.")
-        again = Transition(self.nominal).corrupt(self.clean, self.seed, exact=self.exact)
-        if again.sha256 != self.sha256:
+        matrix = checked_matrix(self.nominal)
+        again = draw_labels(class_indices(self.clean, len(matrix)), matrix, self.seed, exact=self.exact)
+        if sha256_of_labels(again) != self.sha256:
             raise DataError(
                 f"these labels are not what {self.definition}, seed {self.seed}, gives: "
-                f"{int((again.labels != self.labels).sum())} of {len(self)} rows differ."
+                f"{int((again != self.labels).sum())} of {len(self)} rows differ."
             )
 
     def _check(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from postmax.cifar_classes import CIFAR100_COARSE
 from postmax.registry import unknown_name
 
 # truck→automobile, bird→airplane, cat→dog, dog→cat, deer→horse.
@@ -41,8 +42,6 @@ def _cifar100_blocks() -> tuple[int, dict[int, int]]:
 
 def _cifar100_superclasses() -> tuple[int, dict[int, int]]:
     """Each class becomes the next of the five in its true superclass, the last one the first."""
-    from postmax.cifar_classes import CIFAR100_COARSE  # noqa: PLC0415  (a table, read when asked for)
-
     flips: dict[int, int] = {}
     for coarse in range(20):
         members = [fine for fine, parent in enumerate(CIFAR100_COARSE) if parent == coarse]

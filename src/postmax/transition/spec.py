@@ -10,6 +10,7 @@ import numpy as np
 from postmax.errors import DataError, InputError
 from postmax.files import load_arrays
 from postmax.registry import Registry
+from postmax.transition.estimate_file import read_estimate
 from postmax.transition.matrix import Transition
 
 _Kind = Callable[[str, int], Transition]
@@ -107,16 +108,15 @@ def read_matrix(path: str | Path, classes: Sequence[str | int] | None = None) ->
 
 
 def _read_estimate(path: Path, classes: Sequence[str | int] | None) -> Transition:
-    from postmax.estimation import TransitionEstimate  # noqa: PLC0415  (which needs this package)
-
-    found = TransitionEstimate.load(path)
+    estimate = read_estimate(path)
+    transition = estimate["transition"]
     if classes is None:
-        return found.transition
-    known, wanted = [_plain(name) for name in found.classes], [_plain(name) for name in classes]
+        return transition
+    known, wanted = [_plain(name) for name in estimate["classes"]], [_plain(name) for name in classes]
     if sorted(known) != sorted(wanted):
         raise InputError(f"{path} is for the classes {', '.join(known[:8])}, the labels are {', '.join(wanted[:8])}.")
     order = [known.index(name) for name in wanted]
-    return Transition(found.matrix[order][:, order], definition=found.transition.definition)
+    return Transition(transition.matrix[order][:, order], definition=transition.definition)
 
 
 def _plain(name: str | int) -> str:

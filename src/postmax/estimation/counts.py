@@ -1,48 +1,9 @@
-"""What an estimator of the transition matrix is."""
+"""Counts of labels, and the matrices and frequencies that follow from them."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
-
 import torch
 from torch import Tensor
-
-from postmax.estimation.evidence import Evidence
-
-Rows = tuple[Tensor, ...]
-
-
-class Solution(NamedTuple):
-    """A matrix with the frequencies of the true classes.
-
-    `bounds` are the noise rates if no doubtful row, and if every doubtful row, were mislabelled, where a method can
-    tell; see `postmax.estimation.likelihood`. `state` is whatever else a method needs to start again from here.
-    """
-
-    matrix: Tensor
-    prior: Tensor
-    bounds: tuple[float, float] | None = None
-    state: tuple[Tensor, ...] = ()
-
-    @property
-    def noise_rate(self) -> float:
-        """The share of wrong labels."""
-        return float((self.prior * (1 - self.matrix.diagonal())).sum())
-
-
-class Method(Protocol):
-    """An estimator in two steps, so that the second can be repeated on resampled rows.
-
-    Everything expensive (networks, neighbours) happens once in `rows`; `solve` turns rows into a matrix.
-    """
-
-    def rows(self, evidence: Evidence) -> Rows:
-        """Tensors with one entry for each row of the data."""
-        ...
-
-    def solve(self, rows: Rows, num_classes: int, start: Solution | None = None) -> Solution:
-        """The matrix these rows speak for; `start` is the solution of nearly the same rows."""
-        ...
 
 
 def count_pairs(first: Tensor, second: Tensor, num_classes: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Divergences with a parameter: the shifted logarithms, SL among them, and the α-divergences."""
+"""The shifted-log divergences: a family with one parameter."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ import torch
 from torch import Tensor
 
 from postmax.divergences.base import ClosedForm
-from postmax.divergences.stable import scaled_expm1, softplus_minus_sigmoid, softplus_sum_and_sigmoid
+from postmax.divergences.catalogue import register
+from postmax.divergences.stable import softplus_minus_sigmoid, softplus_sum_and_sigmoid
 from postmax.errors import InputError
-
-INF = math.inf
 
 
 class ShiftedLog(ClosedForm):
     """Shifted log: f(u) = −log(u + k), k > 0; SL is k = 1. The score lies in (−1/k, 0), so the loss is bounded."""
 
     def __init__(self, k: float = 1.0) -> None:
-        if not (0 < k < INF):
+        if not (0 < k < math.inf):
             raise InputError(f"the shifted-log divergence −log(u + k) needs 0 < k < inf, got k = {k}.")
         self.k = float(k)
         self._is_sl = k == 1
@@ -67,39 +66,4 @@ class ShiftedLog(ClosedForm):
         return (t * self.k).log1p() - (-t).log()
 
 
-class Alpha(ClosedForm):
-    """α-divergence: f(u) = (u^α − 1 − α(u − 1)) / (α(α − 1)), with its limits at 0 and 1.
-
-    The score is (e^((α−1)s) − 1)/(α − 1) and the penalty (e^(αs) − 1)/α: α = 2, ½, −1 are half of Pearson, twice
-    squared Hellinger and half of Neyman; 1 and 0 are KL and reverse KL up to constants and a term linear in u.
-    """
-
-    def __init__(self, alpha: float = 0.5) -> None:
-        if not math.isfinite(alpha):
-            raise InputError(f"the α-divergence needs a finite α, got {alpha}.")
-        self.alpha = float(alpha)
-        self.name = f"alpha:{alpha:g}"
-        rate = self.alpha - 1
-        self.domain = (-1 / rate if rate > 0 else -INF, -1 / rate if rate < 0 else INF)
-
-    def f(self, u: Tensor) -> Tensor:
-        s = u.log()
-        if self.alpha == 1:
-            return u * s - (u - 1)
-        return (scaled_expm1(s, self.alpha) - (u - 1)) / (self.alpha - 1)
-
-    def score(self, s: Tensor) -> Tensor:
-        return scaled_expm1(s, self.alpha - 1)
-
-    def penalty(self, s: Tensor) -> Tensor:
-        return scaled_expm1(s, self.alpha)
-
-    def score_slope(self, s: Tensor) -> Tensor:
-        return ((self.alpha - 1) * s).exp()
-
-    def penalty_slope(self, s: Tensor) -> Tensor:
-        return (self.alpha * s).exp()
-
-    def log_ratio(self, t: Tensor) -> Tensor:
-        rate = self.alpha - 1
-        return t * 1.0 if rate == 0 else (rate * t).log1p() / rate
+register("sl", ShiftedLog, aliases=("shifted log",), parameter="k", order=3)

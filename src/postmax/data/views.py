@@ -1,0 +1,98 @@
+"""Views: what is done to the images of a batch, by name.
+
+"none" is normalisation alone, "weak" is what a data set is usually trained with (such as a random crop and flip), and
+"strong" is RandAugment and cutout on top of it. A method that compares several views of the same images asks for them
+in one call: `batches.epoch(0, views=("weak", "strong"))`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from postmax.data.augment import Augment
+from postmax.data.catalogue import usual_augmentation
+from postmax.data.dataset import Statistics
+from postmax.data.strong import StrongAugment
+from postmax.registry import unknown_name
+
+Augmentation = Callable[[Tensor, torch.Generator], Tensor]
+Kind = Literal["auto", "none", "crop", "crop-flip"]
+NAMES = ("none", "weak", "strong")
+
+_CROP_AND_FLIP = Augment(padding=4)
+
+
+@dataclass(frozen=True)
+class Views:
+    """The three views of a data set.
+
+    Args:
+        weak: The weak augmentation with the statistics of the data set. None for features, which have no augmentation:
+            each of their views is the rows themselves.
+
+    Example:
+        >>> views = Views(Augment(padding=4, cutout=8))
+        >>> views["none"].random, views["weak"].cutout, views["strong"].operations
+        (False, 8, 2)
+    """
+
+    weak: Augment | None = None
+
+    def __getitem__(self, name: str) -> Augmentation:
+        """Return the augmentation called "none", "weak" or "strong".
+
+        Raises:
+            InputError: If the name is another one.
+        """
+        if name not in NAMES:
+            raise unknown_name("view", name, NAMES)
+        if self.weak is None:
+            return _unchanged
+        if name == "strong":
+            return StrongAugment(self.weak)
+        return self.weak if name == "weak" else self.weak.evaluation()
+
+    @classmethod
+    def of(cls, usual: Augment | None, statistics: Statistics | None, kind: Kind = "auto", cutout: int = 0) -> Views:
+        """Return the views of images.
+
+        Args:
+            usual: What the data set is usually trained with; None for no augmentation.
+            statistics: The channel statistics to normalise with.
+            kind: "auto" is the usual augmentation, "none" is normalisation alone, "crop" is a random crop, "crop-flip"
+                is a random crop and flip. The size of the crop is the usual one, or that for CIFAR if there is none.
+            cutout: Side of the blanked square in the weak view; 0 for none.
+        """
+        if kind == "none" or (kind == "auto" and usual is None):
+            return cls(replace(Augment.none(statistics), cutout=cutout, random=cutout > 0))
+        weak = usual or _CROP_AND_FLIP
+        flip = weak.flip if kind == "auto" else kind == "crop-flip"
+        return cls(replace(weak, flip=flip, cutout=cutout, statistics=statistics))
+
+
+def views_for(name: str | None, statistics: Statistics | None, kind: Kind = "auto", cutout: int = 0) -> Views:
+    """Return the views of the images of a registered data set.
+
+    Args:
+        name: The name of the data set; None for data of your own, which has no usual augmentation.
+        statistics: The channel statistics to normalise with.
+        kind: See `Views.of`.
+        cutout: Side of the blanked square in the weak view; 0 for none.
+
+    Raises:
+        InputError: If there is no data set of this name.
+
+    Example:
+        >>> views_for("cifar10", None)["weak"].padding, views_for(None, None)["weak"].random
+        (4, False)
+    """
+    return Views.of(None if name is None else usual_augmentation(name), statistics, kind, cutout)
+
+
+def _unchanged(rows: Tensor, generator: torch.Generator | None = None) -> Tensor:  # noqa: ARG001  (an Augmentation)
+    return rows

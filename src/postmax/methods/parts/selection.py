@@ -1,0 +1,58 @@
+"""Decide which rows are probably labelled right, from the loss of each row."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+from torch import Tensor
+
+from postmax.extras import need
+
+
+def smallest(losses: Tensor, share: float) -> Tensor:
+    """Return the positions of the rows with the smallest losses.
+
+    Args:
+        losses: The loss of each row, (B,).
+        share: The share of the rows to select, from 0 to 1. It is rounded down, but at least one row is selected.
+
+    Example:
+        >>> smallest(torch.tensor([0.3, 0.1, 0.2]), 0.7)
+        tensor([1, 2])
+    """
+    count = max(1, int(share * len(losses)))
+    return losses.detach().argsort(stable=True)[:count]
+
+
+def clean_probability(losses: Tensor) -> Tensor:
+    """Return how probable it is that each row has a right label, from a mixture of two normal distributions.
+
+    Rows with right labels have small losses, rows with wrong labels large ones. The mixture is fitted to the losses,
+    scaled to [0, 1], and a row belongs to the component with the smaller mean with the returned probability. The
+    settings of the fit are those of DivideMix.
+
+    Args:
+        losses: The loss of each row, (N,).
+
+    Returns:
+        The probabilities, (N,), float32. If all losses are equal, nothing speaks against any row, and all are 1.
+
+    Example:
+        >>> clean_probability(torch.tensor([0.0, 0.1, 0.05, 3.0, 3.1, 2.9])).round()
+        tensor([1., 1., 1., 0., 0., 0.])
+    """
+    values = losses.detach().double().cpu()
+    low, high = values.min(), values.max()
+    if not high > low:
+        return torch.ones_like(losses, dtype=torch.float32)
+    scaled = ((values - low) / (high - low)).numpy().reshape(-1, 1)
+    mixture = need("sklearn.mixture", "data").GaussianMixture(
+        n_components=2, max_iter=10, tol=1e-2, reg_covar=5e-4, random_state=0
+    )
+    with warnings.catch_warnings():
+        # Ten iterations are the published setting. Whether they have converged is not a question here.
+        warnings.simplefilter("ignore")
+        mixture.fit(scaled)
+    found = mixture.predict_proba(scaled)[:, mixture.means_.argmin()]
+    return torch.from_numpy(found).to(losses.device, torch.float32)

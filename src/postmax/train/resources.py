@@ -1,0 +1,126 @@
+"""What a method asks the loop for: networks, optimisers and state. The loop knows all of it and can save all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from postmax.errors import InputError
+from postmax.train.config import RunConfig
+from postmax.train.optimisers import ScheduledOptimiser, make_optimiser, optimiser_state, restore_optimiser
+from postmax.train.state import State, named
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+
+class Resources:
+    """Makes the networks, optimisers and tensors of one method, and remembers them.
+
+    Args:
+        config: The configuration of the run.
+        fabric: Puts networks on their device, in their precision.
+        new_network: Makes a network from its number (0, 1, …) and its number of outputs.
+        rows: How many training rows there are.
+    """
+
+    def __init__(
+        self, config: RunConfig, fabric: Fabric, new_network: Callable[[int, int | None], nn.Module], rows: int
+    ) -> None:
+        self._config, self._fabric, self._new_network, self._rows = config, fabric, new_network, rows
+        self.networks: list[nn.Module] = []
+        self.optimisers: dict[str, ScheduledOptimiser] = {}
+        self._tensors: dict[str, Tensor] = {}
+
+    def network(self, *, outputs: int | None = None) -> nn.Module:
+        """Make a network; see `postmax.methods.method.MakeNetwork`."""
+        network: nn.Module = self._fabric.setup_module(self._new_network(len(self.networks), outputs))
+        self.networks.append(network)
+        return network
+
+    def optimiser(
+        self,
+        parameters: Sequence[Tensor],
+        name: str = "main",
+        *,
+        kind: str | None = None,
+        lr: float | None = None,
+        momentum: float | None = None,
+        weight_decay: float | None = None,
+        scheduled: bool = True,
+        regularised: bool = True,
+    ) -> Optimizer:
+        """Make an optimiser; see `postmax.methods.method.MakeOptimiser`."""
+        _check_free(name, self.optimisers, "optimiser")
+        wanted = {"name": kind, "lr": lr, "momentum": momentum, "weight_decay": weight_decay}
+        changes: dict[str, Any] = {key: value for key, value in wanted.items() if value is not None}
+        if changes.get("momentum") == 0:
+            changes["nesterov"] = False
+        if not regularised:
+            changes |= {"l1": 0.0, "clip_norm": None}
+        config = self._config.optimiser.model_copy(update=changes)
+        parameters = list(parameters)
+        optimiser = make_optimiser(config, parameters, fused=self._fabric.device.type in ("cpu", "cuda"))
+        schedule = self._config.schedule if scheduled else None
+        self.optimisers[name] = ScheduledOptimiser(optimiser, parameters, config, schedule)
+        return optimiser
+
+    def row_state(self, name: str, shape: tuple[int, ...] = (), *, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Make per-row state; see `postmax.methods.method.MakeRowState`."""
+        return self.state(name, torch.zeros(self._rows, *shape, dtype=dtype))
+
+    def state(self, name: str, tensor: Tensor) -> Tensor:
+        """Register a tensor that must survive a restart, and return it on the device of the run."""
+        _check_free(name, self._tensors, "state")
+        self._tensors[name] = tensor.to(self._fabric.device)
+        return self._tensors[name]
+
+    def scheduled(self, optimiser: Optimizer) -> ScheduledOptimiser:
+        """Return what belongs to an optimiser that this object made.
+
+        Raises:
+            InputError: If another object made it.
+        """
+        for found in self.optimisers.values():
+            if found.optimiser is optimiser:
+                return found
+        raise InputError("a method must take its optimisers from setup.optimiser: this one would not be saved.")
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the networks learn. Per-row state does not count."""
+        return sum(parameter.numel() for network in self.networks for parameter in network.parameters())
+
+    def train(self, mode: bool) -> None:
+        """Put all networks into training mode, or into evaluation mode."""
+        for network in self.networks:
+            network.train(mode)
+
+    def save(self) -> State:
+        """Return everything a checkpoint must know."""
+        tensors, values = named("state", self._tensors), {}
+        for number, network in enumerate(self.networks):
+            tensors |= named(f"network/{number}", network.state_dict())
+        for name, found in self.optimisers.items():
+            state, values[name] = optimiser_state(found.optimiser)
+            tensors |= named(f"optimiser/{name}", state)
+        return State(tensors, {"optimisers": values})
+
+    def restore(self, state: State) -> None:
+        """Put back what `save` returned."""
+        for number, network in enumerate(self.networks):
+            network.load_state_dict(state.part(f"network/{number}"))
+        for name, found in self.optimisers.items():
+            restore_optimiser(found.optimiser, state.part(f"optimiser/{name}"), state.values["optimisers"][name])
+        with torch.no_grad():
+            for name, tensor in state.part("state").items():
+                self._tensors[name].copy_(tensor)
+
+
+def _check_free(name: str, taken: object, kind: str) -> None:
+    if name in taken:  # type: ignore[operator]
+        raise InputError(f"the method asks for two of the {kind} {name!r}: give each a name of its own.")

@@ -1,0 +1,91 @@
+"""Stop a training run whose loss is NaN, infinite, or thousands of times what it was at the start."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from postmax.errors import DivergedError
+from postmax.train.config import RunConfig
+
+_EXPLODED = 1e4
+# On a GPU, reading a loss waits for the device. So losses are read in groups there.
+_GROUP = 20
+
+
+class LossWatch:
+    """Looks at the loss of each step and raises `DivergedError` when the training has diverged.
+
+    Args:
+        config: The configuration of the run. The error message suggests settings to change.
+        steps: How many steps an epoch has; for the message.
+    """
+
+    def __init__(self, config: RunConfig, steps: int) -> None:
+        self._config, self._steps = config, steps
+        self.scale: float | None = None
+        """The size of the loss in the first step; part of a checkpoint."""
+        self._epoch = 0
+        self._losses: list[Tensor] = []
+
+    def start(self, epoch: int) -> None:
+        """Begin an epoch, counted from 0."""
+        self._epoch, self._losses = epoch, []
+
+    def add(self, losses: Tensor) -> None:
+        """Take the losses (S,) of a step, one for each seed.
+
+        Raises:
+            DivergedError: If one of them is not finite, or has exploded.
+        """
+        self._losses.append(losses.detach())
+        place = len(self._losses) - 1
+        if losses.device.type == "cpu":
+            self._look([losses.tolist()], place)
+        elif place % _GROUP == _GROUP - 1:
+            self._look_at_group(place)
+
+    def finish(self) -> list[float]:
+        """End the epoch and return the mean loss of each seed.
+
+        Raises:
+            DivergedError: If one of the losses that were not looked at yet is not finite, or has exploded.
+        """
+        if self._losses[-1].device.type != "cpu":
+            self._look_at_group(len(self._losses) - 1)
+        means: list[float] = torch.stack(self._losses).mean(0).tolist()
+        return means
+
+    def diverged(self, what: str, place: int | None = None) -> DivergedError:
+        """Return the error that says what happened, in which step, and what to try."""
+        config, place = self._config, len(self._losses) if place is None else place
+        hints = [f"a smaller learning rate (optimiser.lr is {config.optimiser.lr:g})"]
+        if config.optimiser.clip_norm is None:
+            hints.append("optimiser.clip_norm=1")
+        if config.loss.name == "fpml" and not config.loss.options.get("floor"):
+            hints.append("a floor under the posterior (loss.floor=0.05)")
+        of = f" of {self._steps}" if place < self._steps else ""
+        return DivergedError(
+            f"training diverged in epoch {self._epoch + 1}, batch {place + 1}{of}: "
+            f"{what.rstrip('.')}. Try {' or '.join(hints)}."
+        )
+
+    @property
+    def is_first_step(self) -> bool:
+        """Whether no step of the whole training has been made yet."""
+        return self.scale is None and not self._losses
+
+    def _look_at_group(self, place: int) -> None:
+        start = place - place % _GROUP
+        self._look(torch.stack(self._losses[start:]).tolist(), start)
+
+    def _look(self, found: Sequence[Sequence[float]], start: int) -> None:
+        for place, values in enumerate(found, start):
+            if self.scale is None:
+                self.scale = max(1.0, *(abs(value) for value in values if math.isfinite(value)), 1.0)
+            for seed, value in zip(self._config.seeds, values, strict=True):
+                if not abs(value) <= _EXPLODED * self.scale:  # the comparison is also false for NaN
+                    raise self.diverged(f"the loss of seed {seed} is {value:.4g}", place)

@@ -1,0 +1,72 @@
+"""The JSON file of an estimated transition matrix."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, TypedDict
+
+import torch
+from torch import Tensor
+
+from postmax.errors import DataError, InputError
+from postmax.transition.matrix import Transition
+
+FORMAT = "postmax transition estimate 1"
+
+
+class EstimateFields(TypedDict):
+    """The content of the file. `postmax.estimation.TransitionEstimate` has the same fields and explains them."""
+
+    transition: Transition
+    prior: Tensor
+    noise_rate: float
+    interval: tuple[Tensor, Tensor]
+    sampling_interval: tuple[float, float]
+    noise_rate_interval: tuple[float, float]
+    level: float
+    method: str
+    classes: tuple[str | int, ...]
+    rows: int
+    unidentified: dict[str | int, str]
+
+
+def read_estimate(path: str | Path) -> EstimateFields:
+    """Read an estimate from the file that `TransitionEstimate.save` wrote.
+
+    Raises:
+        DataError: If the file is missing, damaged, or not an estimate.
+    """
+    try:
+        return _fields(json.loads(Path(path).expanduser().read_bytes()), str(path))
+    except FileNotFoundError as error:
+        raise DataError(f"{path} does not exist.") from error
+    except DataError:
+        raise
+    except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
+        reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__} {error}"
+        raise DataError(f"{path} is not a transition estimate, or it is damaged: {reason}.") from error
+
+
+def _fields(content: dict[str, Any], path: str) -> EstimateFields:
+    if content["format"] != FORMAT:
+        raise DataError(f"{path} is a {content['format']!r}, not a {FORMAT!r}.")
+    lower, upper, prior = (torch.tensor(content[key], dtype=torch.float64) for key in ("lower", "upper", "prior"))
+    fields: EstimateFields = {
+        "transition": Transition(content["matrix"], definition=f"estimated from {path}"),
+        "prior": prior,
+        "noise_rate": content["noise_rate"],
+        "interval": (lower, upper),
+        "sampling_interval": tuple(content["sampling_interval"]),
+        "noise_rate_interval": tuple(content["noise_rate_interval"]),
+        "level": content["level"],
+        "method": content["method"],
+        "classes": tuple(content["classes"]),
+        "rows": content["rows"],
+        "unidentified": dict(content["unidentified"]),
+    }
+    k = len(fields["classes"])
+    shapes = [tuple(part.shape) for part in (fields["transition"].matrix, lower, upper, prior)]
+    if shapes != [(k, k)] * 3 + [(k,)]:
+        raise InputError(f"its {k} classes do not fit arrays of shapes {shapes}")
+    return fields

@@ -1,0 +1,88 @@
+"""DivideMix: its division, its targets and its phases."""
+
+import pytest
+import torch
+from small_runs import small_config
+
+from postmax import losses
+from postmax.data import Batch
+from postmax.errors import InputError
+from postmax.methods import divide_mix
+from postmax.methods.parts.selection import clean_probability
+from postmax.train.build import build
+
+SHORT = ("method=divide-mix", "method.warmup_epochs=2", "epochs=6", "batch_size=32")
+
+
+def trained(*overrides, epochs=2):
+    trainer = build(small_config(*SHORT, *overrides)).trainer
+    for number in range(epochs):
+        trainer.epoch(number)
+    return trainer
+
+
+def test_each_network_learns_from_the_division_of_the_other(monkeypatch):
+    trainer = trained()
+    first = torch.arange(455) % 3 != 0
+    divisions = iter([first.float(), (~first).float()])
+    monkeypatch.setattr(divide_mix, "clean_probability", lambda _: next(divisions))
+    seen = {"labelled 0": set(), "labelled 1": set()}
+    plain = type(trainer.batches).epoch
+
+    def spy(self, number, rows=None, **options):
+        if options.get("stream") in seen:
+            seen[options["stream"]] |= set(rows.tolist())
+        return plain(self, number, rows, **options)
+
+    monkeypatch.setattr(type(trainer.batches), "epoch", spy)
+    list(trainer.steps(2))
+    assert seen["labelled 0"] == set((~first).nonzero()[:, 0].tolist())
+    assert seen["labelled 1"] == set(first.nonzero()[:, 0].tolist())
+
+
+def test_targets_by_hand():
+    trainer = trained("loss=gan-pml")
+    method, loss = trainer.method, losses.get("gan-pml", reduction="none")
+    batch = Batch(torch.zeros(3, 30), torch.tensor([0, 1, 1]), torch.arange(3), (torch.zeros(3, 30),) * 2)
+    logits = [torch.tensor([[1.0, -1.0], [0.3, 0.0], [-2.0, 2.0]]), torch.tensor([[0.0, 0.5], [1.0, 1.0], [0.0, 1.0]])]
+    clean = torch.tensor([1.0, 0.5, 0.0])
+    found = method._refined(loss, batch, logits, clean)
+    for row in range(3):
+        p = sum(loss.posterior(part[row : row + 1])[0] for part in logits) / 2
+        given = torch.eye(2)[batch.labels[row]]
+        mixed = (clean[row] * given + (1 - clean[row]) * p) ** 2
+        torch.testing.assert_close(found[row], mixed / mixed.sum())
+
+
+def test_division_of_losses():
+    generator = torch.Generator().manual_seed(0)
+    right = 0.2 + 0.05 * torch.randn(300, generator=generator)
+    wrong = 2.0 + 0.3 * torch.randn(100, generator=generator)
+    found = clean_probability(torch.cat([right, wrong]))
+    assert (found[:300] > 0.5).all()
+    assert (found[300:] < 0.5).all()
+    assert clean_probability(torch.full((5,), 0.7)).tolist() == [1.0] * 5
+
+
+@pytest.mark.parametrize("clean", [0.0, 1.0])
+def test_a_division_with_an_empty_side(monkeypatch, clean):
+    """All rows clean, or none: both must train on, with finite losses."""
+    monkeypatch.setattr(divide_mix, "clean_probability", lambda values: torch.full_like(values, clean))
+    trainer = trained()
+    found = [float(step.loss) for step in trainer.steps(2)]
+    assert len(found) == 2 * 15
+    assert all(torch.isfinite(torch.tensor(found)))
+
+
+def test_the_answer_is_the_mean_of_both_networks():
+    trainer = trained()
+    trainer.resources.train(False)
+    inputs = torch.randn(5, 30)
+    first, second = (network(inputs) for network in trainer.resources.networks)
+    torch.testing.assert_close(trainer.method.answer(inputs), (first + second) / 2)
+
+
+@pytest.mark.parametrize("option", ["threshold=1", "temperature=0", "alpha=-1", "unlabelled_weight=-2"])
+def test_options_that_cannot_be(option):
+    with pytest.raises(InputError, match=f"method.{option.partition('=')[0]}"):
+        build(small_config("method=divide-mix", f"method.{option}"))
