@@ -122,10 +122,12 @@ def coverage(rows_of, sets, replicates):
     return stats.binomtest(hits, sets, 0.95).pvalue
 
 
+@pytest.mark.thorough
 def test_intervals_given_the_scores_cover_the_noise_rate_as_often_as_they_say():
     assert coverage(lambda data: (data.clean.log(), data.labels), sets=24, replicates=19) > 0.01
 
 
+@pytest.mark.thorough
 def test_intervals_from_mixed_probabilities_cover_it_too():
     """Unmixing looks at the labels: left out of the bootstrap, it would make the interval too narrow."""
 

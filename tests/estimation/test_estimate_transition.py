@@ -223,6 +223,7 @@ def thousand_classes():
 
 
 @pytest.mark.parametrize("method", [name for name in estimation.names() if name not in ("volmin", "fpml-class")])
+@pytest.mark.thorough
 def test_a_thousand_classes(monkeypatch, method):
     """Whether it works at all; the iterations of ours would take most of a minute."""
     monkeypatch.setattr(likelihood, "_STEPS", 2)

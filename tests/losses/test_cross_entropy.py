@@ -22,6 +22,8 @@ def torch_cases():
         from torch.testing._internal.common_modules import module_db  # noqa: PLC0415
     (op,) = (op for op in op_db if op.name == "nn.functional.cross_entropy")
     (module,) = (module for module in module_db if module.module_cls is torch.nn.CrossEntropyLoss)
+    if module.module_error_inputs_func is None:
+        pytest.skip(f"torch {torch.__version__} has no cases of errors of its own")
     options = {"device": "cpu", "dtype": torch.float64, "requires_grad": True}
     with torch.random.fork_rng():
         torch.manual_seed(0)

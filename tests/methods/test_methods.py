@@ -55,6 +55,7 @@ def test_a_method_of_ones_own(monkeypatch):
         methods.register("MINE", make, "again")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("module", ["postmax.methods", "postmax.train", "postmax.runs"])
 def test_every_package_can_be_imported_first(module):
     command = [sys.executable, "-c", f"import {module}"]

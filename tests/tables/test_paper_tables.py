@@ -148,6 +148,7 @@ def test_anl_has_the_term_its_settings_were_published_with(table):
             assert training == {"l1": config.optimiser.l1, "weight_decay": config.optimiser.weight_decay}
 
 
+@pytest.mark.thorough
 def test_the_features_are_of_the_columns_data():
     for table in ("apl", "cifar10-symmetric", "asymmetric", "cifar-n"):
         real = configs(table)

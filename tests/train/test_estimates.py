@@ -12,6 +12,8 @@ from postmax.train import estimates
 from postmax.train.estimates import estimated_transition
 from postmax.transition import Transition
 
+pytestmark = pytest.mark.thorough  # each of these tests estimates a matrix
+
 
 @pytest.fixture
 def rows(monkeypatch, tmp_path):

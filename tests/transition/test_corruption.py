@@ -12,6 +12,7 @@ from scipy import stats
 from postmax import Transition
 from postmax.errors import InputError, LabelError
 from postmax.random_bits import random_bits, random_normal, random_uniform
+from postmax.transition import corruption
 from postmax.transition.corruption import exact_counts, in_steps
 
 LABELS = torch.arange(5000) % 10
@@ -211,3 +212,13 @@ def test_many_classes():
     drawn = Transition.symmetric(1500, 0.5).corrupt(torch.arange(30_000) % 1500, 0, exact=False)
     assert drawn.rate == pytest.approx(0.5, abs=0.02)
     assert drawn.labels.max() < 1500
+
+
+@pytest.mark.parametrize(("bits", "expected"), [(0, 1), (2**31 - 1, 1), (2**31, 3), (2**32 - 1, 3)])
+def test_a_draw_on_a_border_never_gives_a_label_of_probability_zero(monkeypatch, bits, expected):
+    """Labels 1 and 3 have a probability of one half each; a border belongs to the label above it."""
+    monkeypatch.setattr(corruption, "random_bits", lambda count, *_: np.full(count, bits << 32, dtype=np.uint64))
+    matrix = np.array([[0.0, 0.5, 0.0, 0.5]] * 4)
+    labels = np.arange(4)
+    assert corruption.draw_independently(labels, matrix, 0).tolist() == [expected] * 4
+    assert corruption.draw_rowwise(labels, matrix, 0).tolist() == [expected] * 4

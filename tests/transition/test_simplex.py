@@ -109,3 +109,9 @@ def test_forward_correction_with_identity_is_no_correction():
         forward = pm.FPMLLoss(name, transition=pm.Transition.identity(5), correction="forward")(z, y)
         assert_close(forward, plain)
         assert_close(torch.autograd.grad(forward, z), torch.autograd.grad(plain, z))
+
+
+def test_a_label_that_only_impossible_classes_become_is_impossible():
+    log_p = torch.tensor([-torch.inf, 0.0, -torch.inf], dtype=torch.float64)
+    mixed = LogMixture(torch.tensor([[0.9, 0.1, 0.0], [0.0, 0.6, 0.4], [0.2, 0.0, 0.8]], dtype=torch.float64))(log_p)
+    assert_close(mixed.exp(), torch.tensor([0.0, 0.6, 0.4], dtype=torch.float64))

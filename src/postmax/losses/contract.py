@@ -30,7 +30,9 @@ def class_dim(logits: Tensor) -> int:
 def autocast_enabled(tensor: Tensor) -> bool:
     """Return whether autocast is on for the tensor's device. Some devices have no autocast."""
     device = tensor.device.type
-    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    # torch.compile of torch 2.6 cannot trace is_autocast_available, so the usual devices do not ask.
+    available = device in ("cpu", "cuda") or torch.amp.is_autocast_available(device)
+    return available and torch.is_autocast_enabled(device)
 
 
 def working_dtype(logits: Tensor) -> torch.dtype:
