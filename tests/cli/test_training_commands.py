@@ -51,7 +51,7 @@ def test_train_names_its_folder_by_the_configuration_and_never_runs_twice(capsys
         "test accuracy (last epoch):",
         "wrong labels: 40.0%",
         "calibration error",
-        "learnt by heart",
+        "memorised",
         "report.html",
     ):
         assert part in out

@@ -82,7 +82,7 @@ def test_too_few_rows_for_a_test(tmp_path):
 
 
 def test_a_validation_share_that_is_no_row():
-    with pytest.raises(InputError, match=re.escape("data.validation_share 0.0001 of 456 rows is no row")):
+    with pytest.raises(InputError, match=re.escape("data.validation_share 0.0001 of 456 rows is less than one row")):
         prepare(small_config("data.validation_share=0.0001"), 0)
 
 

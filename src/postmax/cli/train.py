@@ -13,7 +13,7 @@ from postmax import data, losses
 from postmax.cli.live import show_run
 from postmax.cli.options import JsonFlag, OutFolder
 from postmax.duration import in_words
-from postmax.errors import DataError, InputError
+from postmax.errors import DataError, DivergedError, InputError
 from postmax.registry import unknown_name
 from postmax.report.numbers import per_cent
 from postmax.report.run_page import write_run_page
@@ -39,10 +39,11 @@ def train(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run and how long it will take.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Train one network, or one for each of several seeds.
+    """Train on a data set or on your own data, and write the result and a page.
 
     \b
     postmax train digits noise=symmetric:0.4 loss.correction=forward
+    postmax train digits noise=symmetric:0.4 method=divide-mix loss=sl-pml
     postmax train digits noise=pair:0.3 loss.divergence=sl loss.correction=objective seeds=[0,1,2]
     postmax train table.csv data.labels=species data.drop=[id] loss.correction=forward transition=estimated
     postmax train table.csv data.labels=species data.missing=median loss=sharpened-pml
@@ -50,8 +51,9 @@ def train(
     postmax train cifar10 noise=uniform:low model=cnn8 --dry-run
     postmax train --config postmax-results/runs/ID/config.yaml optimiser.lr=0.1
 
-    The run has a folder of its own, named by its configuration. Killed, it goes on when the same command is given
-    again. DATA is a CSV or Parquet table, an .npz, IDX images, or a folder with a subfolder of images for each class.
+    DATA is the name of a data set, or a file or folder of your own: CSV, Parquet, .npz, IDX images, or a folder with
+    one subfolder of images for each class. The run gets its own folder. If it is stopped or killed, give the same
+    command again and it continues.
     """  # noqa: D301  (\b keeps the lines of the examples)
     run = resolve(_configure(arguments or [], config))
     _refuse_idle_transition(run)
@@ -64,11 +66,13 @@ def train(
 
 def resume(
     folder: Annotated[Path, typer.Argument(help="The folder of a run.", metavar="FOLDER", show_default=False)],
-    previous: Annotated[bool, typer.Option("--previous", help="Go on from the checkpoint before the last.")] = False,
-    restart: Annotated[bool, typer.Option("--restart", help="Forget what is there and begin again.")] = False,
+    previous: Annotated[
+        bool, typer.Option("--previous", help="Continue from the checkpoint before the last one.")
+    ] = False,
+    restart: Annotated[bool, typer.Option("--restart", help="Delete what was trained, and start again.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Go on with a run that was stopped.
+    """Continue a run that was stopped.
 
     \b
     postmax resume postmax-results/runs/0123456789abcdef
@@ -92,7 +96,7 @@ def _configure(arguments: list[str], file: Path | None) -> RunConfig:
 
 
 def _refuse_idle_transition(run: RunConfig) -> None:
-    """In a table of many rows a transition may be for some of them; in a single run it is meant."""
+    """Refuse a transition that the loss does not use. In a table some rows may use it; in a single run it is a mistake."""
     if run.transition != "known" and not losses.needs_transition(run.loss.name, run.loss.options):
         raise InputError(
             f"transition={run.transition} is given, but loss={run.loss.name} does not use it. Say how, for example "
@@ -101,7 +105,7 @@ def _refuse_idle_transition(run: RunConfig) -> None:
 
 
 def _source(text: str) -> dict[str, str]:
-    """A name of the catalogue, or a path; a file called like a data set is given as ./name."""
+    """Return the data of a run from a word: the name of a data set, or a path. A name wins; ./name is always a path."""
     if text.lower() in data.names():
         return {"name": text.lower()}
     if Path(text).expanduser().exists():
@@ -117,22 +121,24 @@ def _tell_plan(run: RunConfig, folder: RunFolder, as_json: bool) -> None:
         typer.echo(json.dumps({"folder": str(folder.path), "state": folder.state, "seconds": seconds}))
         return
     typer.echo(run.to_yaml())
-    state = {"done": "is done", "started": "would go on", "failed": "failed before", "new": "would begin"}[folder.state]
+    state = {"done": "is done", "started": "would continue", "failed": "failed before", "new": "would begin"}[
+        folder.state
+    ]
     typer.echo(f"The run {state} in {folder.path}, and takes about {in_words(seconds)}.")
 
 
 def _run(config: RunConfig, folder: RunFolder, as_json: bool, *, previous: bool = False, restart: bool = False) -> None:
     quoted = shlex.quote(str(folder.path))
     if folder.state == "failed" and not restart:
-        raise InputError(
-            f"{folder.failure()} This run failed so before; `postmax resume {quoted} --restart` tries it again."
+        raise DivergedError(
+            f"{folder.failure()} The run failed like this before; `postmax resume {quoted} --restart` tries it again."
         )
     try:
         with show_run(config.data.name or Path(config.data.path or "").name) as show:
             execute(config, folder.path, progress=show, previous=previous, restart=restart)
     except KeyboardInterrupt:
         begun = (folder.path / "config.yaml").exists()
-        how = f". Go on with: postmax resume {quoted}" if begun else " before training began."
+        how = f". Continue with: postmax resume {quoted}" if begun else " before training began."
         typer.echo(f"postmax: stopped{how}", err=True)
         raise typer.Exit(130) from None
     page = write_run_page(config, folder)
@@ -158,14 +164,12 @@ def _tell(config: RunConfig, folder: RunFolder, page: Path) -> None:
         typer.echo(f"{name} ({SELECTION_IN_WORDS[config.selection]}): {_spread([one['accuracy'] for one in chosen])}")
         typer.echo(f"  calibration error: {_spread([one['calibration_error'] for one in chosen])}")
     if noise["rate"] is None:
-        typer.echo("  (against the labels as given: where one is wrong, a right answer counts as an error)")
+        typer.echo("  (compared with the labels as given: where a label is wrong, a right answer counts as an error)")
     last = [record for record in folder.metrics() if record["epoch"] == result["epochs"]]
     learnt = [record["wrong_labels_learnt"] for record in last if "wrong_labels_learnt" in record]
     recovered = [record["wrong_labels_recovered"] for record in last if "wrong_labels_recovered" in record]
     if learnt:
-        typer.echo(
-            f"wrong training labels: learnt by heart {_spread(learnt)}, true class predicted {_spread(recovered)}"
-        )
+        typer.echo(f"wrong training labels: memorised {_spread(learnt)}, true class predicted {_spread(recovered)}")
     typer.echo(f"run: {folder.path}\nreport: {page}")
 
 

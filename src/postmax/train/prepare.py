@@ -71,7 +71,9 @@ def prepare(config: RunConfig, seed: int) -> SeedData:
     if config.data.validation_share:
         held_out = stratified_mask(train.labels, config.data.validation_share, seed=seed, key="validation")
         if not held_out.any():
-            raise InputError(f"data.validation_share {config.data.validation_share} of {len(train)} rows is no row.")
+            raise InputError(
+                f"data.validation_share {config.data.validation_share} of {len(train)} rows is less than one row."
+            )
         if held_out.all():
             raise InputError(f"data.validation_share {config.data.validation_share} leaves no row to train on.")
         validation, train = train.subset(held_out), train.subset(~held_out)
