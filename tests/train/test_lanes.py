@@ -40,7 +40,7 @@ def test_a_lane_has_the_batches_of_its_seed_alone(batch_size, epoch):
     assert len(found) == len(stacked) == len(alone[0])
     for number, batch in enumerate(found):
         for lane in range(len(SEEDS)):
-            for name, other in (("inputs", "inputs"), ("labels", "labels"), ("rows", "index")):
+            for name, other in (("inputs", "inputs"), ("labels", "labels"), ("rows", "rows")):
                 expected = getattr(alone[lane][number], other)
                 assert torch.equal(getattr(batch, name)[lane], expected)
                 assert torch.equal(getattr(single[lane][number], name)[0], expected)
