@@ -49,8 +49,8 @@ def test_the_page_of_the_theory_has_the_divergences_and_links_that_exist():
     A new divergence need not have a row: `postmax list divergences` shows it with its summary.
     """
     theory = (ROOT / "docs" / "theory.md").read_text()
-    tables = {head: body for head, body in re.findall(r"^\| (name|link) \|.*\n\|[-|: ]+\n((?:\|.*\n)+)", theory, re.M)}
-    shown = {head: re.findall(r"^\| ([\w:]+) \|", body, re.M) for head, body in tables.items()}
+    tables = dict(re.findall(r"^\| (name|link) \|.*\n\|[-|: ]+\n((?:\|.*\n)+)", theory, re.MULTILINE))
+    shown = {head: re.findall(r"^\| ([\w:]+) \|", body, re.MULTILINE) for head, body in tables.items()}
     assert len(shown["name"]) >= 12
     for name in shown["name"]:
         assert pm.divergences.summary(name.partition(":")[0])
