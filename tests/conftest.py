@@ -2,6 +2,9 @@
 
 import pytest
 
+# This package registers values when it is imported; its test installs it and uses it in other processes.
+collect_ignore = ["plugin_package"]
+
 
 @pytest.fixture(autouse=True)
 def _own_data_folder(monkeypatch, tmp_path_factory):
