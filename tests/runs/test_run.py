@@ -46,7 +46,7 @@ def test_a_run_is_the_loop_anybody_would_write(tmp_path):
         for batch in batches.epoch(epoch):
             logits = network(batch.inputs)
             loss = F.cross_entropy(logits, batch.labels)
-            predicted |= dict(zip(batch.index.tolist(), logits.argmax(1).tolist(), strict=True))
+            predicted |= dict(zip(batch.rows.tolist(), logits.argmax(1).tolist(), strict=True))
             losses.append(loss.item())
             optimiser.zero_grad()
             loss.backward()
