@@ -313,7 +313,7 @@ def test_reproduce_ends_with_the_table_files_and_a_page(capsys, tmp_path):
     assert all(cell["n"] == 2 for cell in cells)
 
 
-@pytest.mark.parametrize("kind", ["tables", "losses", "methods", "models", "datasets", "divergences"])
+@pytest.mark.parametrize("kind", ["tables", "losses", "methods", "models", "datasets", "divergences", "estimators"])
 def test_list_names_everything(capsys, kind):
     code, out, _ = run(capsys, "list", kind)
     assert code == 0

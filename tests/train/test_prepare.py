@@ -237,7 +237,7 @@ def test_noise_in_a_file(tmp_path):
     [
         ("0.7,0.3,0\n0.2,0.8,0\n0,0,1\n", "is for 3 classes, but the labels have 2"),
         ("0.7,0.2\n0.2,0.8\n", "t.csv"),
-        ("a,b\n", "no table of numbers"),
+        ("a,b\n", "must be rows of numbers separated by commas"),
     ],
 )
 def test_files_that_hold_no_such_matrix(tmp_path, text, message):

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-ImageOperation = Callable[[Tensor, Tensor], Tensor]
+ImageFunction = Callable[[Tensor, Tensor], Tensor]
 
 # Pillow's weights of red, green and blue in a grey pixel, in units of 2⁻¹⁶.
 _LUMA = (19595, 38470, 7471)
@@ -122,7 +122,7 @@ def translate_y(images: Tensor, share: Tensor) -> Tensor:
     return _affine(images, (one, zero, zero, zero, one, share.double() * images.shape[2]))
 
 
-class Choice(NamedTuple):
+class Operation(NamedTuple):
     """An operation with the range of its strength.
 
     Attributes:
@@ -133,7 +133,7 @@ class Choice(NamedTuple):
         whole: Whether the strength is a whole number.
     """
 
-    apply: ImageOperation
+    apply: ImageFunction
     low: float = 0.0
     high: float = 0.0
     signed: bool = False
@@ -141,21 +141,21 @@ class Choice(NamedTuple):
 
 
 # The operations and ranges of FixMatch (Sohn et al. 2020), whose RandAugment semi-supervised methods use.
-OPERATIONS: dict[str, Choice] = {
-    "identity": Choice(identity),
-    "autocontrast": Choice(autocontrast),
-    "equalize": Choice(equalize),
-    "posterize": Choice(posterize, 4, 8, whole=True),
-    "solarize": Choice(solarize, 0, 256, whole=True),
-    "brightness": Choice(brightness, 0.05, 0.95),
-    "colour": Choice(colour, 0.05, 0.95),
-    "contrast": Choice(contrast, 0.05, 0.95),
-    "sharpness": Choice(sharpness, 0.05, 0.95),
-    "rotate": Choice(rotate, 0, 30, signed=True),
-    "shear_x": Choice(shear_x, 0, 0.3, signed=True),
-    "shear_y": Choice(shear_y, 0, 0.3, signed=True),
-    "translate_x": Choice(translate_x, 0, 0.3, signed=True),
-    "translate_y": Choice(translate_y, 0, 0.3, signed=True),
+OPERATIONS: dict[str, Operation] = {
+    "identity": Operation(identity),
+    "autocontrast": Operation(autocontrast),
+    "equalize": Operation(equalize),
+    "posterize": Operation(posterize, 4, 8, whole=True),
+    "solarize": Operation(solarize, 0, 256, whole=True),
+    "brightness": Operation(brightness, 0.05, 0.95),
+    "colour": Operation(colour, 0.05, 0.95),
+    "contrast": Operation(contrast, 0.05, 0.95),
+    "sharpness": Operation(sharpness, 0.05, 0.95),
+    "rotate": Operation(rotate, 0, 30, signed=True),
+    "shear_x": Operation(shear_x, 0, 0.3, signed=True),
+    "shear_y": Operation(shear_y, 0, 0.3, signed=True),
+    "translate_x": Operation(translate_x, 0, 0.3, signed=True),
+    "translate_y": Operation(translate_y, 0, 0.3, signed=True),
 }
 
 

@@ -80,8 +80,8 @@ class StrongAugment:
         draw = Draw(*(numbers.to(images.device, non_blocking=True) for numbers in draw))
         policy = Policy(*(numbers.to(images.device, non_blocking=True) for numbers in policy))
         windows = replace(self.weak, random=True).crop_and_flip(images, draw)
-        for step in zip(*policy, strict=True):
-            windows = _apply_each(windows, Policy(*step))
+        for one_of_each in zip(*policy, strict=True):
+            windows = _apply_each(windows, Policy(*one_of_each))
         return self._with_cutout(min(windows.shape[2:])).normalise(windows, draw)
 
     def _with_cutout(self, side: int) -> Augment:
@@ -92,13 +92,13 @@ class StrongAugment:
 def _apply_each(images: Tensor, policy: Policy) -> Tensor:
     """Apply one operation to each image; images with the same operation are changed together."""
     changed = images.clone()
-    for number, choice in enumerate(OPERATIONS.values()):
+    for number, operation in enumerate(OPERATIONS.values()):
         chosen = (policy.operation == number).nonzero()[:, 0]
         if len(chosen):
-            strength = choice.low + (choice.high - choice.low) * policy.magnitude[chosen].double()
-            if choice.whole:
+            strength = operation.low + (operation.high - operation.low) * policy.magnitude[chosen].double()
+            if operation.whole:
                 strength = strength.floor()
-            if choice.signed:
+            if operation.signed:
                 strength = strength * (1 - 2 * policy.negative[chosen])
-            changed[chosen] = choice.apply(images[chosen], strength)
+            changed[chosen] = operation.apply(images[chosen], strength)
     return changed

@@ -21,8 +21,8 @@ from postmax.data.strong import StrongAugment
 from postmax.registry import unknown_name
 
 Augmentation = Callable[[Tensor, torch.Generator], Tensor]
-Kind = Literal["auto", "none", "crop", "crop-flip"]
-NAMES = ("none", "weak", "strong")
+AugmentKind = Literal["auto", "none", "crop", "crop-flip"]
+VIEW_NAMES = ("none", "weak", "strong")
 
 _CROP_AND_FLIP = Augment(padding=4)
 
@@ -49,8 +49,8 @@ class Views:
         Raises:
             InputError: If the name is another one.
         """
-        if name not in NAMES:
-            raise unknown_name("view", name, NAMES)
+        if name not in VIEW_NAMES:
+            raise unknown_name("view", name, VIEW_NAMES)
         if self.weak is None:
             return _unchanged
         if name == "strong":
@@ -58,7 +58,9 @@ class Views:
         return self.weak if name == "weak" else self.weak.evaluation()
 
     @classmethod
-    def of(cls, usual: Augment | None, statistics: Statistics | None, kind: Kind = "auto", cutout: int = 0) -> Views:
+    def of(
+        cls, usual: Augment | None, statistics: Statistics | None, kind: AugmentKind = "auto", cutout: int = 0
+    ) -> Views:
         """Return the views of images.
 
         Args:
@@ -75,7 +77,7 @@ class Views:
         return cls(replace(weak, flip=flip, cutout=cutout, statistics=statistics))
 
 
-def views_for(name: str | None, statistics: Statistics | None, kind: Kind = "auto", cutout: int = 0) -> Views:
+def views_for(name: str | None, statistics: Statistics | None, kind: AugmentKind = "auto", cutout: int = 0) -> Views:
     """Return the views of the images of a registered data set.
 
     Args:
