@@ -50,6 +50,7 @@ def spread(cases, most):
     """Return at most so many of the cases, at even distances, the first one included."""
     return cases if len(cases) <= most else [cases[i * len(cases) // most] for i in range(most)]
 
+
 # This package registers values when it is imported; its test installs it and uses it in other processes.
 collect_ignore = ["plugin_package"]
 

@@ -16,7 +16,7 @@ KINDS = ("A divergence", "A loss", "A method", "A data set", "A model", "A trans
 WATCHERS = (
     "tests/test_documents.py::test_the_page_of_the_theory_has_the_divergences_and_links_that_exist",
     "tests/test_losses_page.py",
-    "tests/divergences/test_divergences.py",
+    "tests/divergences",
     "tests/losses/test_loss_catalogue.py",
     "tests/losses/terms/test_every_term.py",
     "tests/methods/test_methods.py",

@@ -165,9 +165,9 @@ def _module_that_runs() -> str:
 
 
 def import_modules(package: str) -> None:
-    """Import every module of a package, so that each module can register what it defines."""
-    for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
-        importlib.import_module(f"{package}.{module.name}")
+    """Import every module of a package and of the packages in it, so that each can register what it defines."""
+    for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+        importlib.import_module(module.name)
 
 
 def unknown_name(kind: str, given: object, known: Iterable[str]) -> InputError:

@@ -176,7 +176,7 @@ def test_dry_run_trains_nothing_and_tells_how_long(capsys, tmp_path):
         (["train", "digits", "selection=noisy-val"], ["validation_share"]),
         (["train", "digits", "seeds=[1,1]"], ["twice"]),
         (["train", "digits", "data.train_rows=100000"], ["100000", "1438"]),
-        (["resume", "nowhere"], ["nowhere", "no folder of a run"]),
+        (["resume", "nowhere"], ["nowhere", "not the folder of a run"]),
         (["reproduce", "breast-cancr"], ["Did you mean 'breast-cancer'"]),
         (["reproduce", "breast-cancer", "--scale", "cpus"], ["Did you mean 'cpu'"]),
         (["reproduce", "breast-cancer", "--rows", "KLL"], ["kll", "Did you mean 'kl'"]),

@@ -162,7 +162,7 @@ def test_rows_and_columns_are_chosen_without_regard_to_case():
         ("noise=none", "varies noise"),
         ("seeds=[1]", "its own seeds"),
         ("epochz=3", "test, Low, KL, plain: unknown key 'epochz'. Did you mean 'epochs'"),
-        ("batch_size", "no key=value"),
+        ("batch_size", "not of the form key=value"),
     ],
 )
 def test_overrides_that_would_make_the_table_lie_are_refused(override, message):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping
@@ -15,7 +14,7 @@ from postmax.losses.facts import PRESETS, Facts, Preset, facts_of_sum
 from postmax.losses.options import CONTRACT
 from postmax.losses.term import Term, WeightedSum, weighted_sum
 from postmax.losses.term_loss import TermLoss
-from postmax.registry import Registry, import_modules, unknown_name
+from postmax.registry import Registry, unknown_name
 from postmax.transition import Transition
 
 
@@ -71,7 +70,7 @@ class Entry:
         return CONTRACT  # TermLoss takes them
 
 
-_LOSSES: Registry[Entry] = Registry("loss")
+_LOSSES: Registry[Entry] = Registry("loss", package="postmax.losses")
 
 
 def register(
@@ -180,7 +179,6 @@ def get(
 
 def names() -> tuple[str, ...]:
     """Return the names of all losses, in alphabetical order."""
-    _discover()
     return tuple(sorted(_LOSSES.names()))
 
 
@@ -281,7 +279,6 @@ def _cannot_take(name: str, option: str) -> InputError:
 
 def find(name: str) -> Entry:
     """Return the entry of `name`; for two names joined by "+", an entry of their sum."""
-    _discover()
     try:
         return _LOSSES.get(name)
     except InputError:
@@ -306,10 +303,3 @@ def _parts(name: object) -> tuple[str, str] | None:
         case [first, second] if first and second:
             return first, second
     return None
-
-
-@functools.cache
-def _discover() -> None:
-    """Import all modules with losses, so that each registers what it has."""
-    import_modules("postmax.losses")
-    import_modules("postmax.losses.terms")

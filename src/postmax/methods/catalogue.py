@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from postmax.methods.method import Method, Setup
-from postmax.registry import Registry, import_modules, unknown_name
+from postmax.registry import Registry, unknown_name
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Entry:
                 raise unknown_name(f"option of the method {self.name}", option, self.options)
 
 
-_METHODS: Registry[Entry] = Registry("method")
+_METHODS: Registry[Entry] = Registry("method", package="postmax.methods")
 
 
 def register(name: str, build: Callable[..., Method], summary: str) -> None:
@@ -81,22 +80,14 @@ def describe(name: str) -> Entry:
     Raises:
         InputError: If there is no such method; the message names the nearest one.
     """
-    _discover()
     return _METHODS.get(name)
 
 
 def names() -> tuple[str, ...]:
     """Return the names of all methods."""
-    _discover()
     return _METHODS.names()
 
 
 def summary(name: str) -> str:
     """Return what a method is, in one line."""
     return describe(name).summary
-
-
-@functools.cache
-def _discover() -> None:
-    """Import every file of this room, so that each registers its method."""
-    import_modules("postmax.methods")
