@@ -1,4 +1,4 @@
-"""The worst error of every divergence against mpmath with 50 digits, for s = log D from −1000 to 1000.
+"""Measure the largest error of every divergence against mpmath with 50 digits, for s = log D from −1000 to 1000.
 
 python benchmarks/accuracy.py        # prints the table of docs/accuracy.md
 """
@@ -10,21 +10,21 @@ from mpmath_reference import GENERATORS, error_in_ulps, exact
 from torch import Tensor
 
 from postmax import divergences
-from postmax.functional.contract import working_dtype
+from postmax.losses.contract import working_dtype
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 COLUMNS = {"value": ("score", "penalty"), "gradient": ("score_slope", "penalty_slope")}
 
 
 def grid(dtype: torch.dtype) -> Tensor:
-    """Coarse far out, fine where the functions bend, and a few points around the zero of most of them."""
+    """Return the points: few far from 0, many where the functions bend, and some around the zero of most of them."""
     far, middle, near = torch.linspace(-1000, 1000, 41), torch.linspace(-100, 100, 41), torch.linspace(-9, 9, 73)
     tiny = torch.tensor([1e-6, -1e-6, 1e-3, -1e-3])
     return torch.cat([far, middle, near, tiny]).to(dtype)
 
 
 def worst_error(name: str, quantity: str, dtype: torch.dtype) -> float:
-    """In units of the dtype's eps. Half precision is computed as the loss computes it: in float32, then rounded."""
+    """Return the largest error in units of eps. Half precision is computed in float32 and rounded, as in the loss."""
     s = grid(dtype)
     values = getattr(divergences.get(name), quantity)(s.to(working_dtype(s))).to(dtype)
     info = torch.finfo(dtype)

@@ -1,4 +1,4 @@
-"""Which link suits which divergence when nothing is corrected? Validation accuracy, test parts unused.
+"""Compare links for every divergence without a correction, by validation accuracy. Test parts are not used.
 
 python benchmarks/links.py                 # the first table of docs/links.md, ~20 minutes
     python benchmarks/links.py --floor 0.05    # the second

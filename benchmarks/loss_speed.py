@@ -1,10 +1,11 @@
-"""Forward + backward of every named loss with its default settings, against `F.cross_entropy`.
+"""Measure forward + backward of every named loss with its default settings, against `F.cross_entropy`.
 
-Each turn times cross-entropy and then the loss, so that whatever else the machine does hits both alike; what is printed
-is the median of the ratios of a turn. Targets are class indices. Losses that need the label noise get 40 % symmetric.
+Each turn times cross-entropy and then the loss, so that other programs on the machine slow both down alike. The printed
+number is the median of the ratios of all turns. Targets are class indices. Losses that need the label noise get 40 %
+symmetric noise.
 
-One thread is timed by the processor time it takes, which other programs hardly change. Several have to be timed by the
-clock, for which the machine should have nothing else to do.
+For one thread the processor time is measured, which other programs hardly change. For several threads the wall-clock
+time is measured; the machine should then do nothing else.
 
     python benchmarks/loss_speed.py [name ...] [--turns 25] [--threads 1 2]
 """
@@ -29,12 +30,12 @@ TWO_CLASSES_ONLY = "natarajan"
 
 
 def make(name: str, classes: int) -> Loss:
-    """The loss of this name."""
+    """Return the loss of this name."""
     return pm.losses.get(name, transition=pm.Transition.symmetric(classes, 0.4))
 
 
 def seconds(loss: Loss, z: Tensor, y: Tensor, steps: int) -> float:
-    """How long a number of steps forward and backward takes."""
+    """Return the seconds that a number of steps forward and backward takes."""
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     start = clock()
     for _ in range(steps):
@@ -44,7 +45,7 @@ def seconds(loss: Loss, z: Tensor, y: Tensor, steps: int) -> float:
 
 
 def ratios(names: tuple[str, ...], shape: tuple[int, int], turns: int) -> dict[str, float]:
-    """The median over all turns of the time of each loss divided by that of cross-entropy."""
+    """Return the median over all turns of the time of each loss divided by that of cross-entropy."""
     generator = torch.Generator().manual_seed(0)
     z = torch.randn(shape, generator=generator).requires_grad_()
     y = torch.randint(0, shape[1], shape[:1], generator=generator)
@@ -60,7 +61,7 @@ def ratios(names: tuple[str, ...], shape: tuple[int, int], turns: int) -> dict[s
 
 
 def table(names: tuple[str, ...], turns: int, threads: list[int]) -> Iterator[str]:
-    """Lines of markdown."""
+    """Yield the lines of the table."""
     measured = []
     for number in threads:
         torch.set_num_threads(number)

@@ -1,4 +1,4 @@
-"""Does the objective correction survive a network that memorises? Raw and stabilised side by side.
+"""Compare the raw and the stabilised objective correction with a network that memorises its labels.
 
 python benchmarks/objective_correction.py                 # the table of docs/objective-correction.md, ~15 minutes
 python benchmarks/objective_correction.py --select        # how link and floor were chosen, on validation splits
@@ -33,7 +33,7 @@ COLUMNS = (
 
 
 def column_loss(column: str, name: str, noise: pm.Transition) -> pm.FPMLLoss:
-    """The loss of a column of the table."""
+    """Return the loss of a column of the table."""
     raw = {"transition": noise, "correction": "objective", "floor": 0.0}
     options: dict[str, dict[str, object]] = {
         "no correction, exp link": {"link": "exp"},
@@ -49,12 +49,12 @@ def column_loss(column: str, name: str, noise: pm.Transition) -> pm.FPMLLoss:
 
 
 def cell(values: Tensor) -> str:
-    """Mean ± std."""
+    """Return mean ± std as text."""
     return f"{values.mean():.1f} ± {values.std():.1f}"
 
 
 def report(seeds: tuple[int, ...]) -> None:
-    """Every divergence in every column, on the test part, last epoch."""
+    """Print every divergence in every column, for the test part and the last epoch."""
     for title, noise in NOISES.items():
         data = load(DATASET, noise, seeds, False)
         print(
@@ -71,7 +71,7 @@ def report(seeds: tuple[int, ...]) -> None:
 
 
 def select(seeds: tuple[int, ...]) -> None:
-    """Every link and floor on validation splits: the mean over divergences and noises, and the worst cell."""
+    """Print every link and floor on validation splits: the mean over divergences and noises, and the worst cell."""
     print(f"Validation accuracy (%) of the stabilised objective, n = {len(seeds)} seeds, test part unused.\n")
     print("| link | floor·K | mean over cells | worst mean | largest std |\n|---|---:|---:|---:|---:|")
     names = ("kl", "gan", "sl", "rkl", "neyman", "pearson", "hellinger")

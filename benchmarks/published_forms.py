@@ -1,4 +1,4 @@
-"""Robust losses as they are usually written, and as they are here: how wrong is the gradient at the label's logit?
+"""Compare the gradient at the label's logit of robust losses as they are usually written and in postmax.
 
 python benchmarks/published_forms.py        # prints the tables of docs/published-forms.md
 
@@ -31,11 +31,11 @@ EPS, A, Q = 1e-7, -math.log(1e-4), 0.7
 
 @dataclass(frozen=True)
 class Form:
-    """A loss as somebody writes it.
+    """One way to write a loss.
 
     Attributes:
-        loss: Its name here.
-        written: How it is written.
+        loss: The name of the loss in postmax.
+        written: The code in short.
         of: The losses of logits (N, C) whose label is class 0.
     """
 
@@ -45,24 +45,24 @@ class Form:
 
 
 def label_p(logits: Tensor) -> Tensor:
-    """The probability of the label, which is class 0."""
+    """Return the probability of the label, which is class 0."""
     return logits.softmax(1)[:, 0]
 
 
 def reverse(logits: Tensor) -> Tensor:
-    """Reverse cross-entropy with clamped probabilities and a clamped label."""
+    """Return reverse cross-entropy with clamped probabilities and a clamped label."""
     label = one_hot(torch.zeros(len(logits), dtype=torch.int64), logits.shape[1]).to(logits.dtype)
     return -(logits.softmax(1).clamp(EPS, 1) * label.clamp(1e-4, 1).log()).sum(1)
 
 
 def focal(logits: Tensor) -> Tensor:
-    """(1 − p)^½ · −log p."""
+    """Return (1 − p)^½ · −log p."""
     log_p = logits.log_softmax(1)[:, 0]
     return -((1 - log_p.exp()) ** 0.5) * log_p
 
 
 def negative(logits: Tensor) -> Tensor:
-    """NNCE with clamped probabilities."""
+    """Return NNCE with clamped probabilities."""
     shares = -math.log(EPS) + logits.softmax(1).clamp(EPS, 1).log()
     return 1 - shares[:, 0] / shares.sum(1)
 
@@ -82,7 +82,7 @@ USUAL = (
 )
 LOSSES = tuple(dict.fromkeys(form.loss for form in USUAL))
 
-# The derivative of the price of class 0 in its logit, from mpmath numbers p, r = 1 − p and the probabilities of all.
+# The derivative of the loss of class 0 in its logit, from mpmath numbers p, r = 1 − p and the probabilities of all.
 SLOPES: dict[str, Callable[[Number, Number, list[Number]], Number]] = {
     "gce": lambda p, r, _: -(p ** mp.mpf(Q)) * r,
     "nce": lambda p, r, all_p: slope_of_share([-mp.log(x) for x in all_p], [-r, *[p] * (len(all_p) - 1)]),
@@ -101,33 +101,33 @@ SLOPES: dict[str, Callable[[Number, Number, list[Number]], Number]] = {
 
 
 def slope_of_share(values: list[Number], slopes: list[Number]) -> Number:
-    """The derivative of values[0]/Σ values, from those of the values."""
+    """Return the derivative of values[0]/Σ values, from the derivatives of the values."""
     total = sum(values)
     return (slopes[0] * total - values[0] * sum(slopes)) / total**2
 
 
 def exact(loss: str, row: list[float]) -> Number:
-    """The true derivative for a row of logits, to about 50 digits."""
+    """Return the true derivative for a row of logits, to about 50 digits."""
     weights = [mp.exp(mp.mpf(z)) for z in row]
     p = [w / sum(weights) for w in weights]
     return SLOPES[loss](p[0], sum(p[1:]), p)
 
 
 def ours(loss: str) -> Form:
-    """The loss as it is here."""
+    """Return the loss of postmax."""
     module = pm.losses.get(loss, reduction="none")
     return Form(loss, "**postmax**", lambda z: module(z, torch.zeros(len(z), dtype=torch.int64)))
 
 
 def draws(label_logit: float, dtype: torch.dtype) -> Tensor:
-    """Rows of logits: nine other classes between −1 and 1, and the label's about where it is to be."""
+    """Return rows of logits: nine other classes between −1 and 1, and the logit of the label near its place."""
     logits = 2 * torch.rand(ROWS, 10, generator=torch.Generator().manual_seed(0), dtype=torch.float64) - 1
     logits[:, 0] = logits[:, 0] / 4 + label_logit
     return logits.to(dtype)
 
 
 def worst(form: Form, label_logit: float, dtype: torch.dtype) -> tuple[float, float, Number]:
-    """(relative error, gradient, true gradient) where the error is largest; 0 if it is the nearest of the dtype."""
+    """Return (relative error, gradient, true gradient) for the largest error; 0 if every gradient is rounded."""
     logits = draws(label_logit, dtype).requires_grad_()
     gradients = torch.autograd.grad(form.of(logits).sum(), logits)[0][:, 0]
     found = []
@@ -143,7 +143,7 @@ def worst(form: Form, label_logit: float, dtype: torch.dtype) -> tuple[float, fl
 
 
 def cell(form: Form, label_logit: float, dtype: torch.dtype) -> str:
-    """What is shown: the relative error, or plainly what is wrong."""
+    """Return the text of a cell: the relative error, or a word for what is wrong."""
     error, gradient, true = worst(form, label_logit, dtype)
     if error == 0:
         return "rounded" if gradient else "0, rounded"
@@ -155,7 +155,7 @@ def cell(form: Form, label_logit: float, dtype: torch.dtype) -> str:
 
 
 def table(dtype: torch.dtype, margins: tuple[float, ...], losses: tuple[str, ...], side: int) -> Iterator[str]:
-    """Lines of markdown; side is −1 for a label logit below the others, 1 for above."""
+    """Yield the lines of a table; side is −1 for a label logit below the others and 1 for one above."""
     yield f"| {str(dtype).removeprefix('torch.')} | as written | " + " | ".join(f"m = {m:g}" for m in margins) + " |"
     yield "|---|---|" + "---:|" * len(margins)
     for loss in losses:

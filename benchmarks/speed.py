@@ -1,7 +1,7 @@
-"""Forward + backward of the f-PML loss against cross-entropy and against the same loss written the obvious way.
+"""Measure forward + backward of f-PML against cross-entropy and against the same loss written in the obvious way.
 
-All contenders run interleaved in one process, so that whatever else the machine does hits them alike; what is printed
-are ratios of medians. Peak memory counts every byte allocated during forward and backward beyond the logits.
+All losses take turns in one process, so that other programs on the machine slow all of them down alike. The printed
+numbers are ratios of medians. Peak memory counts every byte allocated during forward and backward beyond the logits.
 
     python benchmarks/speed.py [--seconds 8]
 """
@@ -28,7 +28,7 @@ SHAPES = [(128, 10), (512, 100), (1024, 1000), (256, 21841)]
 
 
 def obvious(name: str) -> Loss:
-    """The objective as one would type it from the paper, differentiated by autograd."""
+    """Return the objective as it is written in the paper, differentiated by autograd."""
 
     def kl(z: Tensor, y: Tensor) -> Tensor:
         t = z + 1
@@ -46,7 +46,7 @@ def obvious(name: str) -> Loss:
 
 
 def two_batches(name: str) -> Loss:
-    """The label term on one batch of logits and the penalty on another, as the authors' earlier code does.
+    """Return the loss with its label term on one batch and its penalty on another, as in the authors' earlier code.
 
     Only the loss is timed; the second pass of the network comes on top.
     """
@@ -70,7 +70,7 @@ def two_batches(name: str) -> Loss:
 
 
 def contenders() -> dict[str, Loss]:
-    """Every loss that is timed, cross-entropy first."""
+    """Return all losses that are timed, cross-entropy first."""
     losses: dict[str, Loss] = {"cross-entropy": F.cross_entropy}
     for name in ("kl", "gan", "sl"):
         losses[f"{name} FPMLLoss"] = pm.FPMLLoss(name, "exp")
@@ -81,13 +81,13 @@ def contenders() -> dict[str, Loss]:
 
 
 def step(loss: Loss, z: Tensor, y: Tensor) -> None:
-    """One forward and backward."""
+    """Run one forward and one backward pass."""
     z.grad = None
     loss(z, y).backward()
 
 
 def time_all(losses: dict[str, Loss], z: Tensor, y: Tensor, seconds: float) -> dict[str, float]:
-    """The median seconds of a step for each loss, taken in turns."""
+    """Return the median seconds of a step for each loss, measured in turns."""
     times: dict[str, list[float]] = {name: [] for name in losses}
     for loss in losses.values():
         step(loss, z, y)
@@ -102,7 +102,7 @@ def time_all(losses: dict[str, Loss], z: Tensor, y: Tensor, seconds: float) -> d
 
 
 def peak_memory(loss: Loss, z: Tensor, y: Tensor) -> int:
-    """The most bytes alive at once during a step, beyond what was there before."""
+    """Return the largest number of bytes in use during a step, beyond those in use before it."""
     z.grad = None
     with torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         step(loss, z, y)

@@ -1,25 +1,24 @@
-"""An `execute` without training, which leaves the files of a real one and writes down every epoch it works.
+"""An `execute` that does not train. It leaves the files of a real run and records every epoch that it works.
 
-What a configuration does is in its model's options: `epochs` epochs of `seconds` each, then perhaps something else.
+The options of the model say what a configuration does: `epochs` epochs of `seconds` each, then perhaps something else.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from postmax.errors import DataError, InputError
-from postmax.runs.checkpoint import DamagedRun
-from postmax.runs.folder import RunFolder
+from postmax.errors import DataError, DivergedError
+from postmax.runs import DamagedRun, Progress, RunFolder
 from postmax.sweep.sweep import sweep
+from postmax.tables.cells import Placement
 from postmax.tables.cells import TableJob as Job
-from postmax.tables.cells import Use
 from postmax.train.config import RunConfig, make_config
 
 MEMORY_ERRORS = {
@@ -29,19 +28,10 @@ MEMORY_ERRORS = {
 }
 
 
-@dataclass(frozen=True)
-class FakeProgress:
-    epoch: int
-    epochs: int
-    loss: float
-    accuracy: float | None
-    seconds_left: float
-
-
 def job(number: int, *, epochs: int = 3, seconds: float = 0.0, seeds=(0,), **behaviour) -> Job:
     model = {"name": "mlp", "number": number, "seconds": seconds, **behaviour}
     config = make_config({"data": {"name": "digits"}, "epochs": epochs, "model": model, "seeds": seeds})
-    return Job(config, f"job {number}", (Use("panel", f"row {number}", "column"),))
+    return Job(config, f"job {number}", (Placement("panel", f"row {number}", "column"),))
 
 
 def execute(config: RunConfig, folder: Path, *, progress=None) -> dict:
@@ -53,19 +43,22 @@ def execute(config: RunConfig, folder: Path, *, progress=None) -> dict:
         if run.state == "done":
             return run.result()
         if (failure := run.failure()) is not None:
-            raise InputError(failure)
+            raise DivergedError(failure)
         if run.state != "started":
             run.write("config.yaml", config.to_yaml().encode())
         before = folder / "epoch.txt"
         first = int(before.read_text()) if before.exists() else 0
+        # Like a real run: the records of the epochs that count are written again at the beginning.
+        run.write("metrics.jsonl", "".join(record(config, epoch) for epoch in range(1, first + 1)).encode())
         for epoch in range(first + 1, config.epochs + 1):
             time.sleep(options["seconds"])
-            # One write of a short line to a file opened for appending is whole, whoever else writes.
+            # A short line that is appended in one write stays whole, also if other processes append at the same time.
             with log.open("a") as file:
                 file.write(f"{folder.name} {epoch}\n")
+            run.append("metrics.jsonl", record(config, epoch))
             run.write("epoch.txt", str(epoch).encode())
             if progress is not None:
-                progress(FakeProgress(epoch, config.epochs, 1 / epoch, 0.5, (config.epochs - epoch) * 0.1))
+                progress(Progress(epoch, config.epochs, 1 / epoch, 0.5, (config.epochs - epoch) * 0.1))
         misbehave(options, run)
         run.finish(fake_result(config))
         with log.open("a") as file:
@@ -73,10 +66,16 @@ def execute(config: RunConfig, folder: Path, *, progress=None) -> dict:
     return run.result()
 
 
+def record(config: RunConfig, epoch: int) -> str:
+    """The lines of metrics.jsonl for one epoch."""
+    lines = ({"epoch": epoch, "seed": seed, "loss": 1 / epoch, "test_accuracy": 0.5} for seed in config.seeds)
+    return "".join(json.dumps({**line, "seconds": 0.1}) + "\n" for line in lines)
+
+
 def misbehave(options: dict, run: RunFolder) -> None:
     if options.get("diverges"):
         run.write_json("failure.json", {"error": "the loss is not finite"})
-        raise InputError("the loss is not finite")
+        raise DivergedError("the loss is not finite")
     if options.get("damaged"):
         raise DamagedRun(f"{run.path}: the checkpoint is damaged.")
     if memory := options.get("memory"):
@@ -129,8 +128,8 @@ def log_of(store: Path) -> list[tuple[str, str]]:
 
 
 def drive(store: Path, jobs: list[Job], workers: int) -> None:
-    """The body of a process that sweeps, like a command in a terminal of its own."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the tests' own shell does about it
+    """The body of a process that sweeps, like a command in its own terminal."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # the shell of the tests may ignore it
     os.setsid()
     with (store / "stderr.txt").open("a") as file:
         os.dup2(file.fileno(), 2)
@@ -141,7 +140,7 @@ def drive(store: Path, jobs: list[Job], workers: int) -> None:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process is there; a dead one that nobody has asked about yet is not."""
+    """Whether a process runs. One that has ended and that its parent has not asked about yet does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

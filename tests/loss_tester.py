@@ -62,7 +62,7 @@ class LossTester:
     Attributes:
         make: Builds the Module from contract options: weight, ignore_index, reduction, label_smoothing.
         function: The same loss as a function of logits, target and contract options.
-        reference: The cost of one class for one row of logits (a tuple of floats), by a formula of its own. If the loss
+        reference: The loss of one class for one row of logits (a tuple of floats), by a formula of its own. If the loss
             overflows float64 for logits of ±1e4, what this returns must not (mpmath numbers do not).
         soft_targets: Whether probability targets and label smoothing are supported.
         mixes_rows: Whether rows meet in the loss. The reference is then also given how the labels of the other rows

@@ -1,14 +1,20 @@
-"""Reports to draw: one like those of real tables, made of random numbers that are the same every time."""
+"""Pages to draw: of tables and of a run, made of random numbers that are the same every time."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import random
 
-from postmax.report import Group, NoiseMatrix, ReportContent, Run, Series
+from postmax.report.content import Group, NoiseMatrix, Series
+from postmax.report.table.content import Run, TableContent
+from postmax.runs.folder import RunFolder
 from postmax.tables.table import Cell, Panel, Table
+from postmax.train.config import make_config
 
+CLASSES = ["malignant", "benign"]
+MATRIX = [[0.7, 0.3], [0.1, 0.9]]
 PANELS = ("[e0, e1] = [0.1, 0.3]", "[e0, e1] = [0.2, 0.4]")
 ROWS = ("KL", "SL", "GAN", "JS")
 COLUMNS = ("no correction", "objective", "posterior", "forward", "no noise")
@@ -115,7 +121,7 @@ def realistic(seeds=20, epochs=100, rows=ROWS):
         NoiseMatrix(panel, ("malignant", "benign"), matrix)
         for panel, matrix in zip(PANELS, (((0.7, 0.3), (0.1, 0.9)), ((0.6, 0.4), (0.2, 0.8))), strict=True)
     )
-    return ReportContent(
+    return TableContent(
         title="Breast cancer with binary label noise",
         about="Test accuracy on the Wisconsin breast-cancer table (569 rows, 30 features). A label of class 0 is "
         "flipped with probability e1, one of class 1 with e0; the columns say what is done about it.",
@@ -152,4 +158,58 @@ def small(**changes):
         "command": "postmax reproduce small",
         **changes,
     }
-    return ReportContent(**values)
+    return TableContent(**values)
+
+
+def finished(
+    folder, *, seeds=(0, 1, 2), readings=("model",), rate=0.2, transition=MATRIX, classes=CLASSES, wrong=True, **config
+):
+    """A run folder that looks as if its run had been trained."""
+    rng = random.Random(0)
+    content = {
+        "data": {"name": "breast-cancer"},
+        "noise": "binary:0.1,0.3",
+        "seeds": list(seeds),
+        "epochs": 5,
+        **config,
+    }
+    made = make_config(content)
+    run = RunFolder(folder)
+    run.path.mkdir(parents=True)
+    run.write("config.yaml", made.to_yaml().encode())
+    records = [{**one, "seed": seeds[one["seed"]]} for one in metrics(95.0, len(seeds), 5, rng)]
+    if not wrong:
+        records = [{key: value for key, value in one.items() if "labels" not in key} for one in records]
+    run.write("metrics.jsonl", "".join(f"{json.dumps(record)}\n" for record in records).encode())
+    results = []
+    for place, (seed, bins) in enumerate(zip(seeds, reliability(len(seeds), 0.1, rng), strict=True)):
+        found = {}
+        for step, name in enumerate(readings):
+            last = {"epoch": 5, "accuracy": 0.9 + 0.01 * place - 0.1 * step, "calibration_error": 0.02}
+            found[name] = {
+                "last": last,
+                "oracle": {**last, "epoch": 2 + place, "accuracy": last["accuracy"] + 0.05},
+                "reliability": bins,
+            }
+            if made.data.validation_share:
+                found[name]["noisy_val"] = {**last, "epoch": 4}
+        noise = {"rows": 455, "rate": rate, "sha256": hashlib.sha256(str(seed).encode()).hexdigest()}
+        matrix = transition(place) if callable(transition) else transition
+        results.append({"seed": seed, "noise": noise, "transition": matrix, "readings": found})
+    run.finish(
+        {
+            "format": 1,
+            "run_id": made.run_id,
+            "classes": list(classes),
+            "parameters": 12345,
+            "train_rows": 1455,
+            "test_rows": 114,
+            "epochs": 5,
+            "steps": 45,
+            "selection": made.selection,
+            "seconds": 62.0,
+            "seeds": results,
+            "environment": {"torch": "2.13.0", "python": "3.11"},
+        }
+    )
+    return made, run

@@ -41,22 +41,10 @@ def test_the_page_of_the_theory_has_the_divergences_and_links_that_exist():
     A new divergence need not have a row: `postmax list divergences` shows it with its summary.
     """
     theory = (ROOT / "docs" / "theory.md").read_text()
-    tables = {
-        head: body for head, body in re.findall(r"^\| (name|link) \|.*\n\|[-|: ]+\n((?:\|.*\n)+)", theory, re.MULTILINE)
-    }
+    tables = dict(re.findall(r"^\| (name|link) \|.*\n\|[-|: ]+\n((?:\|.*\n)+)", theory, re.MULTILINE))
     shown = {head: re.findall(r"^\| ([\w:]+) \|", body, re.MULTILINE) for head, body in tables.items()}
     assert len(shown["name"]) >= 12
     for name in shown["name"]:
         assert pm.divergences.summary(name.partition(":")[0])
     assert set(shown["link"]) == set(pm.links.names())
     assert all(pm.divergences.summary(name) for name in pm.divergences.names())
-
-
-def test_the_page_of_losses_names_those_that_change_in_training():
-    noise = pm.Transition.symmetric(2, 0.2)
-    made = {name: pm.losses.get(name, transition=noise) for name in pm.losses.names()}
-    changing = {
-        name for name, loss in made.items() if any(loss.at(share) is not loss for share in (0.0, 0.2, 0.5, 0.7))
-    }
-    told = (ROOT / "docs" / "losses.md").read_text().split("change on the way:")[1].split("`at`")[0]
-    assert set(re.findall(r"`([a-z-]+)`", told)) == changing

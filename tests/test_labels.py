@@ -56,7 +56,7 @@ def test_decoding_gives_the_labels_back(values):
         (np.array([1 + 2j]), "complex128 cannot name classes"),
         ([1e300, 1.0], "row 0 holds 1e\\+300, too large"),
         (np.array([2**63 + 5], dtype=np.uint64), "too large"),
-        ([["a"], ["b", "c"]], "one label a row"),
+        ([["a"], ["b", "c"]], "one label for each row"),
     ],
 )
 def test_what_is_no_label_is_refused(values, message):
@@ -67,7 +67,7 @@ def test_what_is_no_label_is_refused(values, message):
 def test_given_classes_fix_the_indices_and_allow_absent_ones():
     assert encode_labels(["b", "b"], classes=["c", "b", "a"]).codes.tolist() == [1, 1]
     assert encode_labels([5.0], classes=[9, 5]).codes.tolist() == [1]
-    with pytest.raises(LabelError, match="'d' is none of the 2 classes"):
+    with pytest.raises(LabelError, match="'d' is not one of the 2 classes"):
         encode_labels(["d"], classes=["a", "b"])
     with pytest.raises(InputError, match="twice"):
         encode_labels(["a"], classes=["a", "a"])

@@ -3,13 +3,24 @@
 Importing this package loads torch and numpy, nothing else.
 """
 
-from postmax import costs, divergences, functional, links, losses
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from postmax import divergences, functional, links, losses
 from postmax.errors import InputError
 from postmax.estimation import TransitionEstimate, estimate_transition
 from postmax.labels import encode_labels
 from postmax.losses import FPMLLoss
 from postmax.transition import NoisyLabels, Transition
 from postmax.version import __version__
+
+if TYPE_CHECKING:
+    from postmax import data as data
+    from postmax import estimation as estimation
+    from postmax import methods as methods
+    from postmax import models as models
+    from postmax import tables as tables
 
 __all__ = [
     "FPMLLoss",
@@ -18,7 +29,6 @@ __all__ = [
     "Transition",
     "TransitionEstimate",
     "__version__",
-    "costs",
     "divergences",
     "encode_labels",
     "estimate_transition",
@@ -26,3 +36,12 @@ __all__ = [
     "links",
     "losses",
 ]
+
+_IMPORTED_WHEN_USED = ("data", "methods", "models", "tables")
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import `postmax.data`, `postmax.models` and other heavy packages when they are first used."""
+    if name in _IMPORTED_WHEN_USED:
+        return importlib.import_module(f"postmax.{name}")
+    raise AttributeError(f"module 'postmax' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The hundred classes of CIFAR-100, the twenty superclasses, and which belongs to which."""
+"""The hundred classes of CIFAR-100, its twenty superclasses, and the superclass of each class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packages that live in an extra: imported when used, with an error that says how to get them."""
+"""Optional packages: they are imported when they are used, and an error says how to install them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from postmax.errors import MissingDependency
 
 
 def need(module: str, extra: str) -> Any:
-    """The module, or the pip command that brings it.
+    """Return a module of an optional package.
+
+    Args:
+        module: The name of the module.
+        extra: The extra of postmax that installs it.
+
+    Raises:
+        MissingDependency: If it is not installed. The message has the pip command that installs it.
 
     Example:
         >>> need("math", "cli").sqrt(4)

@@ -1,4 +1,4 @@
-"""Writing files so that nothing that was there is lost, and reading arrays so that nothing is executed."""
+"""Write files so that nothing is lost when a process is killed, and read arrays without running code."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from postmax.errors import DataError
 
 @contextmanager
 def atomic_write(path: str | Path, *, previous: Path | None = None) -> Iterator[IO[bytes]]:
-    """A binary file that appears under `path` whole or not at all.
+    """Open a binary file that appears under `path` when it is complete, or not at all.
 
-    The bytes go to a temporary file in the same folder, reach the disk, and only then take the name. Whatever was at
-    `path` before stays until that moment, also when the process is killed.
+    The bytes go to a temporary file in the same folder. When they are on the disk, the temporary file takes the name
+    `path`. Until then the file that was at `path` before stays there, also if the process is killed.
 
     Args:
         path: The file to write.
-        previous: A name under which what was at `path` is kept.
+        previous: A name under which the file that was at `path` before is kept.
 
     Raises:
         DataError: If the folder does not exist or cannot be written, or the disk is full.
     """
-    # A link stays a link: the file it leads to is written.
+    # If the path is a link, the file that it leads to is written, and the link stays.
     path = Path(path).expanduser().resolve()
     if path.exists() and not path.is_file():
-        kind = "a folder" if path.is_dir() else "no ordinary file"
+        kind = "a folder" if path.is_dir() else "not an ordinary file"
         raise DataError(f"{path} is {kind}; give the name of a file to write.")
     temporary: str | None = None
     try:
@@ -46,7 +46,8 @@ def atomic_write(path: str | Path, *, previous: Path | None = None) -> Iterator[
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).chmod(_mode_for(path))
-        if previous is not None and path.exists():  # only now that the new one is on the disk may the oldest go
+        if previous is not None and path.exists():
+            # The oldest file may be replaced only now that the new one is on the disk.
             second_name(path, previous)
         Path(temporary).replace(path)
         _sync_folder(path.parent)
@@ -59,19 +60,20 @@ def atomic_write(path: str | Path, *, previous: Path | None = None) -> Iterator[
 
 
 def second_name(file: Path, name: Path) -> None:
-    """Another name for a file in its folder; what had that name before is replaced in a single step."""
+    """Give a file a second name in its folder; a file that had this name before is replaced in a single step."""
     aside = name.with_name(f".{name.name}.{os.getpid()}")
     aside.unlink(missing_ok=True)
     try:
         os.link(file, aside)
-    except OSError:  # a file system without second names
+    except OSError:  # this file system has no hard links
         shutil.copyfile(file, aside)
     aside.replace(name)
-    aside.unlink(missing_ok=True)  # where both were names of one file already, renaming did nothing
+    # If both names belonged to the same file already, the renaming did nothing and left the temporary name.
+    aside.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a new name survive a power cut; where a folder cannot be opened as a file, the system sees to it."""
+    """Make sure that a new name survives a power cut. On systems where a folder cannot be opened, do nothing."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:
@@ -83,7 +85,10 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _mode_for(path: Path) -> int:
-    """A temporary file is private; the result gets the mode of the file it replaces, or that of any new file."""
+    """Return the permissions for a file: those of the file that it replaces, or those of any new file.
+
+    They are needed because a temporary file can be read by its owner only.
+    """
     if path.exists():
         return path.stat().st_mode & 0o777
     umask = os.umask(0)
@@ -92,18 +97,18 @@ def _mode_for(path: Path) -> int:
 
 
 def load_arrays(path: str | Path, *, max_bytes: int = 16 << 30) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of an `.npz` file, or the one of an `.npy` file under the name "array"; no object is unpickled.
+    """Return the arrays of an `.npz` file, or the array of an `.npy` file under the name "array". Nothing is unpickled.
 
     Args:
         path: The file.
-        max_bytes: Refuse an archive that unpacks to more.
+        max_bytes: The largest size that an archive may have when it is unpacked.
 
     Raises:
-        DataError: If the file is missing, truncated, damaged, no such file, or holds Python objects.
+        DataError: If the file is missing, truncated, damaged, of another format, or holds Python objects.
     """
     path = Path(path).expanduser()
     try:
-        # The bytes first: numpy leaves its file open when the zip is damaged.
+        # The bytes are read first, because numpy leaves its file open when the zip is damaged.
         content = path.read_bytes()
         _refuse_bomb(content, path, max_bytes)
         loaded = np.load(io.BytesIO(content), allow_pickle=False)
@@ -126,11 +131,11 @@ def load_arrays(path: str | Path, *, max_bytes: int = 16 << 30) -> dict[str, npt
         zipfile.BadZipFile,
         zlib.error,
     ) as error:
-        raise DataError(f"{path} is damaged or no file of plain numpy arrays: {error}.") from error
+        raise DataError(f"{path} is damaged, or not a file of plain numpy arrays: {error}.") from error
 
 
 def _refuse_bomb(content: bytes, path: Path, max_bytes: int) -> None:
-    """A small file may claim to unpack to more than the memory; refuse it before it does."""
+    """Check that an archive does not unpack to more than `max_bytes`: a small file can fill all memory."""
     if content.startswith(b"PK"):
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             total = sum(member.file_size for member in archive.infolist())

@@ -1,4 +1,4 @@
-"""Labels as people have them, turned into class indices."""
+"""Turn labels as people write them into class indices."""
 
 from __future__ import annotations
 
@@ -14,33 +14,40 @@ from torch import Tensor
 from postmax.errors import InputError, LabelError
 
 _MISSING_WORDS = ("", "nan")
-# Beyond this, whole numbers written as floats are no longer told apart.
+# Floats cannot tell neighbouring whole numbers above this apart.
 _EXACT = 2**53
 
 
 @dataclass(frozen=True)
 class EncodedLabels:
-    """Class indices 0…K−1 and what they stand for."""
+    """Class indices, and the labels that they stand for.
+
+    Attributes:
+        codes: int64 (N,), class indices 0…K−1.
+        classes: The label of each class.
+    """
 
     codes: Tensor
     classes: tuple[str | int, ...]
 
     def decode(self, codes: Tensor | npt.NDArray[np.integer]) -> npt.NDArray[Any]:
-        """The labels that `codes` stand for."""
+        """Return the labels that `codes` stand for."""
         names: npt.NDArray[Any] = np.asarray(self.classes)[np.asarray(codes)]
         return names
 
 
 def encode_labels(values: Any, *, classes: Sequence[str | int] | None = None, where: str = "labels") -> EncodedLabels:
-    """Class indices for labels that are strings, booleans, whole numbers (also as floats, with gaps or negative).
+    """Return class indices for labels that are strings, booleans or whole numbers.
 
-    Classes are sorted, so the same labels give the same indices in any order of rows. A class that never occurs must be
-    named in `classes`.
+    Whole numbers may be written as floats, may have gaps, and may be negative.
+
+    Classes are sorted, so the same labels give the same indices in any order of rows. A class that does not occur among
+    the labels has an index only if it is named in `classes`.
 
     Args:
-        values: One label a row: a list, an array, a tensor or a column of a table.
-        classes: All classes in the order of their indices; by default those that occur.
-        where: What to call the labels in errors.
+        values: One label for each row: a list, an array, a tensor or a column of a data frame.
+        classes: All classes in the order of their indices; by default the labels that occur, sorted.
+        where: The name of the labels in error messages.
 
     Raises:
         InputError: If there are no rows, a label is missing, or labels are numbers with a fractional part.
@@ -61,11 +68,11 @@ def encode_labels(values: Any, *, classes: Sequence[str | int] | None = None, wh
 
 
 def class_indices(labels: Any, num_classes: int, *, where: str = "labels") -> Tensor:
-    """Labels that are already indices 0…K−1, checked, as int64 on the CPU.
+    """Check labels that are class indices 0…K−1, and return them as int64 on the CPU.
 
     Raises:
         LabelError: If a label is outside 0…K−1; the message names the row.
-        InputError: If the labels are no whole numbers: strings go through `encode_labels` first.
+        InputError: If the labels are not whole numbers. `encode_labels` turns strings into indices.
     """
     array = _one_dimensional(labels, where)
     if array.dtype.kind == "f":
@@ -91,11 +98,11 @@ def _one_dimensional(values: Any, where: str) -> npt.NDArray[Any]:
     try:
         array = np.asarray(values)
     except ValueError as error:
-        raise InputError(f"{where} must be one label a row: {error}.") from error
+        raise InputError(f"{where} must be one label for each row: {error}.") from error
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        raise InputError(f"{where} must be one label a row, got shape {array.shape}.")
+        raise InputError(f"{where} must be one label for each row, got shape {array.shape}.")
     if not len(array):
         raise InputError(f"{where}: there are no rows.")
     return array
@@ -154,6 +161,6 @@ def _look_up(array: npt.NDArray[Any], classes: tuple[str | int, ...], where: str
     distinct, inverse = np.unique(array, return_inverse=True)
     unknown = [str(value) for value in distinct if str(value) not in positions]
     if unknown:
-        raise LabelError(f"{where}: {unknown[0]!r} is none of the {len(classes)} classes {list(classes)[:8]}.")
+        raise LabelError(f"{where}: {unknown[0]!r} is not one of the {len(classes)} classes {list(classes)[:8]}.")
     table = np.array([positions[str(value)] for value in distinct], dtype=np.int64)
     return torch.from_numpy(table[inverse])

@@ -1,4 +1,4 @@
-"""Pictures, written to files; matplotlib is imported when one is drawn."""
+"""Pictures of transition matrices, written to files. Matplotlib is imported when the first one is drawn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ _NUMBERS_UP_TO, _NAMES_UP_TO = 20, 60
 
 
 def check_picture(path: str | Path) -> str:
-    """The format of a picture by its name, or an error; also if there is nothing to draw it with."""
+    """Return the format of a picture by the ending of its name.
+
+    Raises:
+        InputError: If pictures are not written in this format, or matplotlib is missing.
+    """
     kind = Path(path).suffix.lower().lstrip(".")
     if kind not in _FORMATS:
         raise InputError(f"{path}: pictures are written as {', '.join('.' + name for name in _FORMATS)}.")
@@ -31,10 +35,10 @@ def check_picture(path: str | Path) -> str:
 def heat_map(matrix: Tensor, classes: Sequence[str | int], path: str | Path, *, title: str = "") -> None:
     """Draw a transition matrix as PNG, SVG or PDF, by the name of the file.
 
-    Small entries get more of the colour scale than large ones, because beside the diagonal they are what matters.
+    Small entries get a larger part of the colour scale, because the entries beside the diagonal are small.
     """
     kind = check_picture(path)
-    # The object interface: pyplot would look for a screen and keep every figure.
+    # Without pyplot, which would look for a screen and keep every figure in memory.
     figure_class = need("matplotlib.figure", "plot").Figure
     side = min(14.0, max(4.0, 0.55 * min(len(matrix), 24) + 2))
     figure = figure_class(figsize=(side + 1, side), layout="constrained")
@@ -46,7 +50,7 @@ def heat_map(matrix: Tensor, classes: Sequence[str | int], path: str | Path, *, 
 def draw_heat_map(
     axes: Axes, matrix: Tensor, classes: Sequence[str | int], *, title: str = "", number_size: float = 8
 ) -> None:
-    """Draw a transition matrix into axes that exist, with a colour bar beside them.
+    """Draw a transition matrix into existing axes, with a colour bar beside them.
 
     Up to sixty classes are named, and up to twenty have their numbers written into the cells.
     """
@@ -60,7 +64,7 @@ def draw_heat_map(
     axes.set_title(title, fontsize="medium", wrap=True, parse_math=False)
     if k <= _NAMES_UP_TO:
         names = [str(name) if len(str(name)) <= 20 else f"{str(name)[:19]}…" for name in classes]
-        # Names are text, also when they contain what matplotlib would read as a formula.
+        # Names are plain text, even if they contain dollar signs, which matplotlib would read as a formula.
         axes.set_xticks(range(k), names, rotation=90 if max(map(len, names)) > 3 else 0, parse_math=False)
         axes.set_yticks(range(k), names, parse_math=False)
     if k <= _NUMBERS_UP_TO:

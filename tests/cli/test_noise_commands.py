@@ -165,7 +165,7 @@ def test_an_estimate_from_arrays_and_as_json(blobs, run):
         (("show", "pets.csv"), "--clean COLUMN"),
         (("show", "pets.npz"), "pets.npz"),
         (("estimate", "pets.csv"), "pets.csv"),
-        (("estimate", "one.csv", "-l", "label"), "nothing to learn from"),
+        (("estimate", "one.csv", "-l", "label"), "it has no features"),
         (("estimate", "nan.csv"), "nan.csv"),
         (("estimate", "nan.csv", "--missing", "guess"), "error or median"),
         (("estimate", "small.csv"), "too few"),

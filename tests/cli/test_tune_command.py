@@ -7,9 +7,10 @@ import yaml
 
 from postmax.cli import main
 from postmax.cli import tune as tune_module
-from postmax.tables.spec import load
-from postmax.tables.tuned import TunedRow, add_to_file, read_tuned
+from postmax.tables import load
+from postmax.tables.tuned import TunedRow, read_tuned
 from postmax.tuning.choose import nothing_chosen
+from postmax.tuning.tuned_file import add_to_file
 
 
 def run(capsys, *arguments):
@@ -151,6 +152,6 @@ def test_rows_that_diverge_everywhere_are_named(capsys, tmp_path, table):
     table.write_text(yaml.safe_dump(content), encoding="utf-8")
     code, _, err = run(capsys, "tune", table, "-w", 1, "-o", tmp_path)
     assert code == 0, err
-    assert "every setting of row Pearson diverged; the first was taken" in err
+    assert "every setting of row Pearson diverged; the first one was chosen" in err
     assert err.count("failed: training diverged") == 2
     assert read_tuned(tmp_path / "mine-cpu-tuned.yaml").settings == {"Pearson": {"optimiser.lr": 1e30}}

@@ -196,6 +196,6 @@ def test_a_damaged_file_is_named_with_what_to_do(tmp_path, images, arrays, file)
 def test_a_truncated_file(tmp_path, images):
     write_raw(tmp_path)
     (tmp_path / RAW).write_bytes((tmp_path / RAW).read_bytes()[:-2000])
-    with pytest.raises(DataError, match=rf"{RAW} is damaged .* Delete it, and it is computed again"):
+    with pytest.raises(DataError, match=rf"{RAW} is damaged, .* Delete it, and it is computed again"):
         read(images[0], tmp_path)
     assert not (tmp_path / REDUCED).exists()

@@ -116,7 +116,7 @@ def test_the_files_of_another_member(tmp_path):
     (tmp_path / "mnist").mkdir()
     for stem, array in (("images-idx3", IMAGES), ("labels-idx1", np.zeros(20, np.uint8))):
         (tmp_path / "mnist" / f"train-{stem}-ubyte").write_bytes(idx(array))
-    with pytest.raises(DataError, match="another data set's file"):
+    with pytest.raises(DataError, match="the file of another data set"):
         read_mnist(small(MNIST, b"", b""), Request(tmp_path, "train"))
     (tmp_path / "mnist" / "train-labels-idx1-ubyte").unlink()
     (tmp_path / "mnist" / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx(LABELS)))

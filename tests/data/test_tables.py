@@ -82,12 +82,12 @@ def test_missing_text_is_a_category(csv_file):
     [
         ("x,label\n1,a\ninf,b\n", {}, "row 1 has inf"),
         ("x,label\n1,a\n1e300,b\n", {}, "row 1 has 1e\\+300, too large"),
-        ("x,z,label\n,1,a\n,2,b\n", {}, "column 'x' has no values at all"),
+        ("x,z,label\n,1,a\n,2,b\n", {}, "column 'x' has no values"),
         ("x,label\n1,a\n2,\n", {}, "1 rows have no label"),
         ("x,label\n1,0.5\n2,1\n", {}, "regression target"),
         ("x,x,label\n1,1,a\n", {}, "2 columns called 'x'"),
-        ("label\na\n", {}, "nothing to learn from"),
-        ("x,label\n1,a\n", {"drop": ["x"]}, "nothing to learn from"),
+        ("label\na\n", {}, "it has no features"),
+        ("x,label\n1,a\n", {"drop": ["x"]}, "it has no features"),
         ("x,label\n1,a\n", {"drop": ["q"]}, "no column 'q'"),
         ("x,label\n1,a\n", {"categorical": ["q"]}, "no column 'q'"),
         ("x,label\n1,a\n", {"label": "q"}, "no column 'q'"),
@@ -128,7 +128,7 @@ def test_types_that_are_no_features(tmp_path):
 
 def test_other_files(tmp_path):
     (tmp_path / "t.xlsx").write_bytes(b"PK")
-    with pytest.raises(DataError, match=r"t\.xlsx: tables are read from"):
+    with pytest.raises(DataError, match=r"t\.xlsx: data tables are read from"):
         data.read_table(tmp_path / "t.xlsx")
 
 
@@ -142,8 +142,8 @@ def test_a_later_table_gets_the_same_features(csv_file):
     later = data.read_table(csv_file("c,more,n,label\n7,1,,b\n7,2,2,b\n"), drop=["more"], encoder=encoder)
     assert torch.equal(later.inputs, torch.tensor([[3.0, 1, 0], [2.0, 1, 0]]))
     for content, message in (
-        ("n,c\nfive,7\n", "column 'n': row 0 holds 'five', which is no number"),
-        ("n,c\n1,8\n", "column 'c': row 0 holds '8', none of the categories"),
+        ("n,c\nfive,7\n", "column 'n': row 0 holds 'five', which is not a number"),
+        ("n,c\n1,8\n", "column 'c': row 0 holds '8', which is a new category"),
         ("n\n1\n", "has no column 'c'"),
     ):
         with pytest.raises(DataError, match=message):

@@ -154,7 +154,7 @@ def test_flat_layout_damage(flat):
     with pytest.raises(DataError, match="cut short"):
         data.load("ilsvrc12", split="test", root=flat)
     truth.write_text(whole.replace("4", "77"))
-    with pytest.raises(DataError, match="line 4 is '77', none of the ids"):
+    with pytest.raises(DataError, match="line 4 is '77', which is not an id"):
         data.load("ilsvrc12", split="test", root=flat)
     truth.write_text(whole)
     meta = (folder / "meta.mat").read_bytes()

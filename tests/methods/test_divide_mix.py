@@ -69,7 +69,7 @@ def test_a_division_with_an_empty_side(monkeypatch, clean):
     """All rows clean, or none: both must train on, with finite losses."""
     monkeypatch.setattr(divide_mix, "clean_probability", lambda values: torch.full_like(values, clean))
     trainer = trained()
-    found = [float(step.loss) for step in trainer.steps(2)]
+    found = [step.loss.item() for step in trainer.steps(2)]
     assert len(found) == 2 * 15
     assert all(torch.isfinite(torch.tensor(found)))
 

@@ -71,7 +71,7 @@ def test_what_is_not_a_shape_is_refused(name, shape):
 
 @pytest.mark.parametrize("name", IMAGE_NETWORKS)
 def test_rows_of_a_table_are_sent_to_the_mlp(name):
-    with pytest.raises(InputError, match=rf"{name} takes images.*\(30,\) are none.*use 'mlp'"):
+    with pytest.raises(InputError, match=rf"{name} takes images.*\(30,\) are not images.*use 'mlp'"):
         get(name, input_shape=(30,))
     with pytest.raises(InputError, match="grey images need their one channel"):
         get(name, input_shape=(28, 28))

@@ -10,8 +10,8 @@ import time
 import pytest
 from small_runs import image_archive, load_previous, outcome, own_config, small_config, stop_after
 
-from postmax.errors import DataError, InputError
-from postmax.runs import Busy, RunFolder, execute
+from postmax.errors import BusyError, DataError, InputError
+from postmax.runs import RunFolder, execute
 from postmax.runs.checkpoint import NAME, PREVIOUS, load
 
 LONG = ["epochs=8", "batch_size=16"]
@@ -171,8 +171,8 @@ def test_another_process_has_the_run(tmp_path, forks):
     config = small_config()
     with RunFolder(tmp_path).lock():
         said, code = forks.run("execute", config=plain(config), folder=str(tmp_path))
-        assert (said, code) == (f"Busy: {tmp_path}: another process is working on this run.", 1)
-        with pytest.raises(Busy):
+        assert (said, code) == (f"BusyError: {tmp_path}: another process is working on this run.", 1)
+        with pytest.raises(BusyError):
             execute(config, tmp_path)
         assert not (tmp_path / "config.yaml").exists()
     assert forks.run("execute", config=plain(config), folder=str(tmp_path)) == ("done", 0)
@@ -184,7 +184,7 @@ def test_a_killed_process_gives_the_run_back(tmp_path, forks):
     end = time.monotonic() + 60
     while not (folder / "metrics.jsonl").exists() and time.monotonic() < end:
         time.sleep(0.002)
-    with pytest.raises(Busy, match="another process is working on this run"):
+    with pytest.raises(BusyError, match="another process is working on this run"):
         execute(config, folder)
     os.kill(pid, signal.SIGKILL)
     forks.wait()
@@ -373,7 +373,7 @@ def test_what_belongs_to_somebody_else_is_left_alone(tmp_path):
 
 def test_no_folder_of_a_run(tmp_path):
     assert RunFolder(tmp_path).state == "new"
-    with pytest.raises(DataError, match=r"is no folder of a run: it has no config.yaml"):
+    with pytest.raises(DataError, match=r"is not the folder of a run: it has no config.yaml"):
         RunFolder(tmp_path).config()
     with pytest.raises(DataError, match="is not done"):
         RunFolder(tmp_path).result()

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import sys
 import threading
 import time
+from concurrent.futures import Future
 
 import pytest
 import torch
-from fake_runs import MEMORY_ERRORS, drive, execute, finish, job, log_of
+from fake_launcher import Threads
+from fake_runs import MEMORY_ERRORS, drive, execute, finish, job, log_of, pids_of
 
-from postmax.errors import DataError
+from postmax import plugins
+from postmax.errors import DataError, InputError, PostmaxError
 from postmax.runs.folder import RunFolder
 from postmax.sweep.events import SweepError
+from postmax.sweep.launchers import LauncherError
 from postmax.sweep.sweep import sweep
 
 
@@ -25,8 +31,8 @@ def test_runs_everything_once_and_skips_it_the_next_time(tmp_path):
     events = []
     report = run([*jobs, jobs[0]], tmp_path, watch=events.append)
     assert report.done == [one.run_id for one in jobs]
-    assert [event.kind for event in events] == ["started", "step", "step", "step", "done"] * 3
-    assert [event.step.epoch for event in events if event.step] == [1, 2, 3] * 3
+    assert [event.kind for event in events] == ["started", "progress", "progress", "progress", "done"] * 3
+    assert [event.progress.epoch for event in events if event.progress] == [1, 2, 3] * 3
     again = run(jobs, tmp_path)
     assert again.skipped == report.done
     assert again.done == []
@@ -113,7 +119,7 @@ def test_ctrl_c_leaves_the_folder_resumable(tmp_path):
     one = job(0)
 
     def interrupt(event):
-        if event.step is not None and event.step.epoch == 2:
+        if event.progress is not None and event.progress.epoch == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -217,3 +223,61 @@ def test_waiting_does_not_burn_the_processor(tmp_path):
     started = time.process_time()
     run([one], tmp_path, watch=watch)
     assert time.process_time() - started < 0.3
+
+
+def test_any_launcher_will_do(tmp_path):
+    launcher = Threads(3, execute)
+    jobs = [job(0, diverges=True), *(job(number, seconds=0.15) for number in range(1, 7))]
+    events = []
+    report = sweep(jobs, tmp_path, launcher=launcher, watch=events.append)
+    assert set(report.done) == {one.run_id for one in jobs[1:]}
+    assert report.failed == {jobs[0].run_id: "the loss is not finite"}
+    assert launcher.most <= 3
+    assert launcher.ended_by == [None]
+    # The launcher tells nothing but outcomes; how far the runs are is in their folders.
+    told = {event.job.run_id: event.progress for event in events if event.kind == "progress"}
+    assert {run_id: progress.epoch for run_id, progress in told.items()} == {one.run_id: 3 for one in jobs}
+    for one in jobs[1:]:
+        seen = [event.progress.epoch for event in events if event.job == one and event.progress is not None]
+        assert seen == sorted(set(seen))
+    assert any(event.progress.epoch < 3 for event in events if event.progress is not None)
+
+
+def test_an_error_ends_the_launcher_with_the_error(tmp_path):
+    launcher = Threads(2, execute)
+    with pytest.raises(SweepError, match="the disk is full"):
+        sweep([job(0, breaks=True), *map(job, range(1, 9))], tmp_path, launcher=launcher)
+    assert launcher.ended_by == [SweepError]
+
+
+def test_a_launcher_that_cannot_run_jobs_ends_the_sweep(tmp_path):
+    class Broken(Threads):
+        def submit(self, task):
+            future = Future()
+            future.set_exception(LauncherError("the cluster is closed today."))
+            return future
+
+    with pytest.raises(SweepError, match="the cluster is closed today") as caught:
+        sweep([job(0)], tmp_path, launcher=Broken(1, execute))
+    assert caught.value.report.done == []
+
+
+def test_a_failed_sweep_is_not_an_input_error(tmp_path):
+    with pytest.raises(PostmaxError) as caught:
+        run([job(0, memory="python")], tmp_path)
+    assert isinstance(caught.value, SweepError)
+    assert not isinstance(caught.value, InputError)
+
+
+@pytest.mark.usefixtures("quick_workers")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_runs_have_the_plugins_of_the_sweep(tmp_path, monkeypatch, workers):
+    monkeypatch.setattr(plugins, "_imported", [])
+    (tmp_path / "my_method.py").write_text(f"import os; open({str(tmp_path)!r} + f'/{{os.getpid()}}', 'w').close()\n")
+    plugins.load([str(tmp_path / "my_method.py")])
+    try:
+        run([job(0, seconds=0.1), job(1, seconds=0.1)], tmp_path / "store", workers=workers)
+    finally:
+        sys.modules.pop("my_method")
+    imported = {int(path.name) for path in tmp_path.iterdir() if path.name.isdecimal()}
+    assert imported == {os.getpid(), *pids_of(tmp_path / "store")}

@@ -1,4 +1,4 @@
-"""Sweeps over worker processes, which are killed, interrupted and orphaned for real."""
+"""Sweeps over worker processes that are killed, interrupted and orphaned for real."""
 
 from __future__ import annotations
 
@@ -16,21 +16,13 @@ import pytest
 from fake_runs import alive, drive, execute, job, log_of, pids_of
 
 from postmax.runs.folder import RunFolder
-from postmax.sweep import pool
 from postmax.sweep.events import SweepError
+from postmax.sweep.launchers.worker import GRACE_SECONDS
 from postmax.sweep.sweep import sweep
-from postmax.sweep.worker import GRACE_SECONDS, Task, serve
-
-
-@pytest.fixture
-def quick_workers(monkeypatch):
-    """Workers that need no seconds to import torch, for tests that do not depend on how they start."""
-    multiprocessing.set_forkserver_preload(["postmax.sweep.sweep"])
-    monkeypatch.setattr(pool, "START_METHOD", "forkserver")
 
 
 def start(store, jobs, workers):
-    # The server has everything imported, so that a driver is there at once.
+    # The server has imported everything, so that a driver starts at once.
     multiprocessing.set_forkserver_preload(["postmax.sweep.sweep"])
     context = multiprocessing.get_context("forkserver")
     process = context.Process(target=drive, args=(store, jobs, workers))
@@ -103,26 +95,18 @@ def test_killed_and_interrupted_with_workers(tmp_path):
     stop_and_restart(tmp_path, jobs, workers=2, stops=[kill, press_ctrl_c], seconds=0.3)
 
 
-@pytest.mark.parametrize("end", ["lifeline", "signal"])
-def test_a_worker_ends_also_in_the_middle_of_a_long_epoch(tmp_path, end):
-    multiprocessing.set_forkserver_preload(["postmax.sweep.sweep"])
-    context = multiprocessing.get_context("forkserver")
-    tasks, their_tasks = context.Pipe()
-    their_lifeline, lifeline = context.Pipe(duplex=False)
-    process = context.Process(target=serve, args=(their_tasks, their_lifeline, execute, 1))
-    process.start()
-    their_lifeline.close()
-    one = job(0, seconds=100)
-    tasks.send(Task(one.config, tmp_path / one.run_id))
-    wait_for((tmp_path / one.run_id / "config.yaml").exists)
-    if end == "lifeline":
-        lifeline.close()
-    else:
-        os.kill(process.pid, signal.SIGINT)
-    process.join(GRACE_SECONDS / 2)
-    assert process.exitcode == 0
-    with RunFolder(tmp_path / one.run_id).lock():
-        assert RunFolder(tmp_path / one.run_id).state == "started"
+@pytest.mark.parametrize("stop", [kill, press_ctrl_c])
+def test_workers_end_also_in_the_middle_of_a_long_epoch(tmp_path, stop):
+    jobs = [job(number, seconds=100) for number in range(2)]
+    process = start(tmp_path, jobs, 2)
+    wait_for(lambda: all((tmp_path / one.run_id / "config.yaml").exists() for one in jobs))
+    stop(process)
+    # They are interrupted. The kill after the time of grace would come later.
+    wait_for(lambda: not any(alive(pid) for pid in pids_of(tmp_path)), seconds=GRACE_SECONDS / 2)
+    for one in jobs:
+        with RunFolder(tmp_path / one.run_id).lock():
+            assert RunFolder(tmp_path / one.run_id).state == "started"
+    assert (tmp_path / "stderr.txt").read_text() == ""
 
 
 @pytest.mark.slow
@@ -142,7 +126,7 @@ def test_a_killed_worker_costs_only_its_job_until_the_next_time(tmp_path):
     assert set(report.done) == {one.run_id for one in jobs} - {jobs[0].run_id, jobs[2].run_id}
     assert report.failed == {jobs[2].run_id: "the loss is not finite"}
     assert list(report.died) == [jobs[0].run_id]
-    assert {event.job.run_id for event in seen if event.kind == "step"} >= set(report.done)
+    assert {event.job.run_id for event in seen if event.kind == "progress"} >= set(report.done)
     assert not any(alive(pid) for pid in pids_of(tmp_path))
     again = sweep(jobs, tmp_path, execute=execute)
     assert again.done == [jobs[0].run_id]
@@ -185,7 +169,7 @@ def test_a_worker_that_cannot_start_ends_the_sweep(tmp_path, monkeypatch):
 def test_a_script_without_a_guard_is_told_so(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
         "from fake_runs import execute, job\n"
         "from postmax.sweep.sweep import sweep\n"
         f"sweep([job(0), job(1)], {str(tmp_path / 'store')!r}, workers=2, execute=execute)\n"

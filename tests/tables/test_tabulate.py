@@ -1,25 +1,19 @@
-"""Tables from finished, failed and missing runs, and what they look like as text."""
+"""Tables from finished, failed and missing runs."""
 
 from __future__ import annotations
 
-import io
 import json
 import random
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from fake_runs import finish
-from rich.console import Console
-from test_protocol import table as protocol
+from table_examples import table as spec
 
 from postmax.errors import DataError, InputError
-from postmax.report.grids import table_view
-from postmax.report.terminal import print_table
-from postmax.report.text import caption, to_json, to_markdown
+from postmax.report.table.text import caption, to_json, to_markdown
+from postmax.report.table.views import table_view
 from postmax.runs.folder import RunFolder
 from postmax.tables.jobs import jobs
-from postmax.tables.spec import load
 from postmax.tables.statistics import holm, paired_test
 from postmax.tables.table import Cell, Panel, Table
 from postmax.tables.tabulate import _overlap, tabulate
@@ -32,11 +26,16 @@ READINGS = ("model", "uncorrected")
 def store(tmp_path):
     """All runs of the test table are done; "model" is ten points above "uncorrected", and SL above KL."""
     rng = random.Random(0)
-    for job in jobs(protocol(), "small"):
+    for job in jobs(spec(), "small"):
         better = 0.05 if job.config.loss.options["divergence"] == "sl" else 0.0
         values = {seed: 0.8 + better + rng.randrange(20) / 1000 for seed in job.config.seeds}
         finish(job.config, tmp_path, accuracy=values.get, readings=READINGS)
     return tmp_path
+
+
+def filling(todo, cell):
+    """The jobs that fill a cell."""
+    return [job for job in todo if any((at.panel, at.row, at.column) == cell for at in job.placements)]
 
 
 def values_of(store, job, reading="model", rule="last"):
@@ -45,10 +44,14 @@ def values_of(store, job, reading="model", rule="last"):
 
 
 def test_values_come_from_the_right_runs_readings_and_rules(store):
-    todo = jobs(protocol(), "small")
-    shared = [job for job in todo if any((u.panel, u.row, u.column) == ("Low", "KL", "plain") for u in job.uses)]
+    todo = jobs(spec(), "small")
+    shared = [
+        job
+        for job in todo
+        if any((place.panel, place.row, place.column) == ("Low", "KL", "plain") for place in job.placements)
+    ]
     for rule in ("last", "oracle"):
-        panel = tabulate(protocol(), "small", todo, store, rule).panels[0]
+        panel = tabulate(spec(), "small", todo, store, rule).panels[0]
         for column, reading in (("plain", "uncorrected"), ("posterior", "model")):
             cell = panel.cells["KL", column]
             assert cell.values == pytest.approx([v for job in shared for v in values_of(store, job, reading, rule)])
@@ -61,7 +64,7 @@ def test_values_come_from_the_right_runs_readings_and_rules(store):
 
 
 def test_the_best_of_each_column_and_how_sure_it_is(store):
-    found = tabulate(protocol(), "small", jobs(protocol(), "small"), store)
+    found = tabulate(spec(), "small", jobs(spec(), "small"), store)
     for panel in found.panels:
         for column in ("plain", "posterior", "forward"):
             best, other = panel.cells["SL", column], panel.cells["KL", column]
@@ -74,7 +77,7 @@ def test_the_best_of_each_column_and_how_sure_it_is(store):
 
 
 def test_the_best_of_each_row_with_holm(store):
-    along = protocol(compare="columns")
+    along = spec(compare="columns")
     panel = tabulate(along, "small", jobs(along, "small"), store).panels[0]
     for row in panel.rows:
         cells = {column: panel.cells[row, column] for column in ("plain", "posterior", "forward")}
@@ -89,34 +92,36 @@ def test_the_best_of_each_row_with_holm(store):
 
 
 def test_a_tie_has_two_best(tmp_path):
-    for job in jobs(protocol(), "small"):
+    for job in jobs(spec(), "small"):
         finish(job.config, tmp_path, readings=READINGS)
-    panel = tabulate(protocol(), "small", jobs(protocol(), "small"), tmp_path).panels[0]
+    panel = tabulate(spec(), "small", jobs(spec(), "small"), tmp_path).panels[0]
     assert panel.cells["KL", "posterior"].best
     assert panel.cells["SL", "posterior"].best
 
 
 def test_failed_and_missing_runs_leave_a_partial_table(tmp_path):
-    todo = jobs(protocol(), "small")
+    todo = jobs(spec(), "small")
     cell = ("Low", "KL", "forward")
-    first, second = (job for job in todo if any((u.panel, u.row, u.column) == cell for u in job.uses))
+    first, second = (
+        job for job in todo if any((place.panel, place.row, place.column) == cell for place in job.placements)
+    )
     finish(first.config, tmp_path)
     folder = RunFolder(tmp_path / second.run_id)
     with folder.lock():
         folder.write("config.yaml", second.config.to_yaml().encode())
         folder.write_json("failure.json", {"error": "diverged"})
-    found = tabulate(protocol(), "small", todo, tmp_path)
+    found = tabulate(spec(), "small", todo, tmp_path)
     partial = found.panels[0].cells["KL", "forward"]
     assert (partial.n, partial.failed, partial.missing, partial.best) == (2, 2, 0, False)  # a stack of two
     empty = found.panels[0].cells["SL", "forward"]
     assert (empty.n, empty.failed, empty.missing, empty.best) == (0, 0, 4, False)
-    assert "90.00 ± 0.00 (2 seeds failed)" in to_markdown(protocol_without_figures(found))
+    assert "90.00 ± 0.00 (2 seeds failed)" in to_markdown(without_reported_values(found))
     json.dumps(to_json(found), allow_nan=False)
 
 
 def finish_all(todo, store, cell, accuracy):
     """Finish all runs at 90 %, but the given one with `accuracy`; gives its jobs, the first of which is not run."""
-    own = [job for job in todo if any((use.panel, use.row, use.column) == cell for use in job.uses)]
+    own = filling(todo, cell)
     for job in todo:
         if job is not own[0]:
             share = accuracy if job in own else 0.9
@@ -125,13 +130,13 @@ def finish_all(todo, store, cell, accuracy):
 
 
 @pytest.mark.parametrize("state", ["failed", "missing"])
-def test_a_cell_without_all_of_its_seeds_competes_with_nobody(tmp_path, state):
-    todo = jobs(protocol(), "small")
+def test_a_cell_without_all_of_its_seeds_does_not_compete(tmp_path, state):
+    todo = jobs(spec(), "small")
     gap = finish_all(todo, tmp_path, ("Low", "KL", "forward"), accuracy=0.97)[0]
     if state == "failed":
         RunFolder(tmp_path / gap.run_id).path.mkdir()
         RunFolder(tmp_path / gap.run_id).write_json("failure.json", {"error": "diverged"})
-    found = tabulate(protocol(), "small", todo, tmp_path)
+    found = tabulate(spec(), "small", todo, tmp_path)
     partial, other = (found.panels[0].cells[row, "forward"] for row in ("KL", "SL"))
     assert partial.mean > other.mean
     assert getattr(partial, state) == 2  # seeds, not runs
@@ -143,7 +148,7 @@ def test_a_cell_without_all_of_its_seeds_competes_with_nobody(tmp_path, state):
 
 @pytest.mark.parametrize(("split", "overlap"), [("random", 0.25), ("official", 0.0)])
 def test_overlapping_splits_are_tested_as_such(tmp_path, split, overlap):
-    made = protocol(run={"data": {"name": "digits", "split": split}, "loss": {"name": "fpml", "floor": 0.1}})
+    made = spec(run={"data": {"name": "digits", "split": split}, "loss": {"name": "fpml", "floor": 0.1}})
     todo = jobs(made, "small")
     rng = random.Random(0)
     for job in todo:
@@ -169,7 +174,7 @@ def test_a_test_set_of_its_own_does_not_overlap():
     assert _overlap(DataConfig(path="a.csv", split="random", test_path="b.csv"), result) == 0.0
 
 
-def protocol_without_figures(found: Table) -> Table:
+def without_reported_values(found: Table) -> Table:
     panels = tuple(
         Panel(p.title, p.rows, p.columns, {key: Cell(c.values, c.failed) for key, c in p.cells.items()})
         for p in found.panels
@@ -178,95 +183,19 @@ def protocol_without_figures(found: Table) -> Table:
 
 
 def test_what_was_not_recorded_is_said(store):
-    todo = jobs(protocol(), "small")
+    todo = jobs(spec(), "small")
     with pytest.raises(InputError, match=r"noisy-val needs data.validation_share"):
-        tabulate(protocol(), "small", todo, store, "noisy-val")
+        tabulate(spec(), "small", todo, store, "noisy-val")
     with pytest.raises(InputError, match="unknown selection 'best'"):
-        tabulate(protocol(), "small", todo, store, "best")
-    other = protocol(columns=[{"name": "x", "set": {"loss.correction": "posterior"}, "reading": "shadow"}], figures={})
+        tabulate(spec(), "small", todo, store, "best")
+    other = spec(columns=[{"name": "x", "set": {"loss.correction": "posterior"}, "reading": "shadow"}], reported={})
     with pytest.raises(DataError, match="no reading 'shadow', only model, uncorrected"):
         tabulate(other, "small", jobs(other, "small"), store)
 
 
 def test_a_changed_result_is_noticed(store):
-    job = jobs(protocol(), "small")[0]
+    job = jobs(spec(), "small")[0]
     path = store / job.run_id / "result.json"
     path.write_text(path.read_text().replace("0.8", "0.9"))
     with pytest.raises(DataError, match="changed or damaged"):
-        tabulate(protocol(), "small", [job], store)
-
-
-def small_table() -> Table:
-    cells = {
-        ("KL", "none"): Cell((90.0, 92.0), paper=92.1, p_value=0.01),
-        ("KL", "forward"): Cell((95.0, 96.0), paper=95.4, best=True),
-        ("a | b", "none"): Cell(failed=2),
-    }
-    panel = Panel("[e0, e1] = [0.1, 0.3]", ("KL", "a | b"), ("none", "forward"), cells)
-    return Table("t", "Title", "cpu", "oracle", "columns", (panel,), note="Fewer images.")
-
-
-def test_markdown():
-    assert to_markdown(small_table()).splitlines() == [
-        "# Title",
-        "",
-        "Scale: cpu. Fewer images.",
-        "",
-        "## [e0, e1] = [0.1, 0.3]",
-        "",
-        "|  | none | forward |",
-        "| --- | ---: | ---: |",
-        r"| KL | 91.0 ± 1.4\*<br>paper 92.1 (−1.1) | **95.5 ± 0.7**<br>paper 95.4 (+0.1) |",
-        r"| a \| b | 2 seeds failed |  |",
-        "",
-        (
-            "Test accuracy in per cent, mean ± std of n = 2 seeds (oracle, best epoch on the test set: nobody can "
-            "choose it without the truth). Bold: the best of its row, where cells compete. *: below it with p < 0.05 "
-            "(paired t-test, Holm)."
-        ),
-    ]
-
-
-def test_json_holds_everything_and_no_nan():
-    found = json.loads(json.dumps(to_json(small_table()), allow_nan=False))
-    first, second, third = found["panels"][0]["cells"]
-    assert (first["mean"], first["paper"], first["p_value"], second["best"]) == (91.0, 92.1, 0.01, True)
-    assert first["difference"] == pytest.approx(-1.1)
-    assert (third["row"], third["mean"], third["std"], third["failed"]) == ("a | b", None, None, 2)
-
-
-@pytest.mark.parametrize("width", [120, 40])
-def test_no_difference_to_figures_that_mean_something_else(width):
-    apart = replace(small_table(), comparable=False)
-    file = io.StringIO()
-    print_table(apart, Console(file=file, width=width))
-    for text in (file.getvalue(), to_markdown(apart)):
-        assert "92.1" in text
-        assert "−1.1" not in text
-        assert "+0.1" not in text
-        assert "Fewer images." in text
-    found = to_json(apart)
-    assert found["comparable"] is False
-    assert [cell["difference"] for cell in found["panels"][0]["cells"]] == [None] * 3
-    assert tabulate(load("cifar10-correction"), "cpu", [], Path()).comparable is False
-    assert tabulate(load("cifar10-correction"), "paper", [], Path()).comparable is True
-
-
-@pytest.mark.parametrize("width", [120, 80, 40])
-def test_the_terminal_shows_every_figure_whatever_its_width(width):
-    file = io.StringIO()
-    print_table(small_table(), Console(file=file, width=width))
-    text = file.getvalue()
-    for part in (
-        "91.0 ± 1.4*",
-        "95.5 ± 0.7",
-        "92.1",
-        "−1.1",
-        "+0.1",
-        "2 seeds failed",
-        "[e0, e1] = [0.1, 0.3]",
-        "none",
-    ):
-        assert part in text
-    assert "…" not in text
-    assert max(map(len, text.splitlines())) <= width
+        tabulate(spec(), "small", [job], store)

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from postmax import estimation
 from postmax.data import Dataset
 from postmax.errors import DataError
+from postmax.train import estimates
 from postmax.train.estimates import estimated_transition
 from postmax.transition import Transition
 
@@ -25,7 +25,7 @@ def rows(monkeypatch, tmp_path):
 
 def test_same_rows_same_labels_one_estimate(rows, tmp_path, monkeypatch):
     first = estimated_transition(rows, rows.inputs)
-    monkeypatch.setattr(estimation, "estimate_transition", lambda *_, **__: pytest.fail("estimated again"))
+    monkeypatch.setattr(estimates, "estimate_transition", lambda *_, **__: pytest.fail("estimated again"))
     again = estimated_transition(rows, rows.inputs)
     assert torch.equal(first.matrix, again.matrix)
     assert len(list((tmp_path / "estimates").iterdir())) == 1
@@ -55,7 +55,7 @@ def test_the_first_answer_is_the_one_that_was_kept_to_the_last_bit(tmp_path, mon
     matrices = (Transition(one / one.sum(1, keepdim=True), definition="how it was estimated") for one in random)
     # Normalised again it is another, as about every second is.
     fresh = next(one for one in matrices if not torch.equal(one.matrix, Transition(one).matrix))
-    monkeypatch.setattr(estimation, "estimate_transition", lambda *_, **__: SimpleNamespace(transition=fresh))
+    monkeypatch.setattr(estimates, "estimate_transition", lambda *_, **__: SimpleNamespace(transition=fresh))
     train = Dataset("ten", torch.rand(20, 2), torch.arange(20) % 10, tuple("abcdefghij"))
     first, again = (estimated_transition(train, train.inputs) for _ in range(2))
     assert torch.equal(first.matrix, again.matrix)

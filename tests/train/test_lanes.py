@@ -10,7 +10,7 @@ from small_runs import image_archive, own_config, small_config
 from torch import nn
 
 from postmax import models
-from postmax.data import Batches, Dataset
+from postmax.data import Augment, Batches, Dataset, Views
 from postmax.errors import InputError
 from postmax.runs import execute
 from postmax.train import prepare
@@ -78,7 +78,7 @@ def test_what_cannot_be_stacked():
     with pytest.raises(InputError, match="all have as many rows; give one a run"):
         LaneBatches([dataset(5), dataset(6)], (0, 1), 2)
     with pytest.raises(InputError, match="on features only; for images give one seed a run"):
-        LaneBatches([dataset(), dataset()], (0, 1), 2, augment=lambda rows, _: rows)
+        LaneBatches([dataset(), dataset()], (0, 1), 2, augment=Views(Augment()))
 
 
 def test_a_run_of_images_has_one_seed(tmp_path):

@@ -11,10 +11,10 @@ import torch
 from PIL import Image
 from small_runs import feature_archive, image_archive, own_config, small_config, write_idx
 
-from postmax import data, estimation
+from postmax import data
 from postmax.errors import DataError, InputError
 from postmax.runs import RunFolder, execute
-from postmax.train import make_config, resolve
+from postmax.train import estimates, make_config, resolve
 from postmax.train.prepare import prepare, views_of
 from postmax.train.scaling import Scaling
 from postmax.transition import Transition, parse_noise
@@ -283,7 +283,7 @@ def test_the_estimate_sees_training_rows_and_noisy_labels_only(monkeypatch, tmp_
         seen.update(posteriors=posteriors, labels=labels, **options)
         return SimpleNamespace(transition=Transition.binary(e0=0.2, e1=0.3))
 
-    monkeypatch.setattr(estimation, "estimate_transition", estimate)
+    monkeypatch.setattr(estimates, "estimate_transition", estimate)
     monkeypatch.setenv("POSTMAX_DATA", str(tmp_path))  # where no estimate is kept yet
     config = small_config("noise=symmetric:0.3", "data.validation_share=0.2", "transition=estimated", *CORRECTED)
     part = prepare(config, 3)
@@ -405,7 +405,7 @@ def test_a_new_class_in_the_test_rows(tmp_path):
 
 def test_one_class_only(tmp_path):
     path = write_csv(tmp_path / "train.csv", ["a"] * 6)
-    with pytest.raises(DataError, match="has one class only, 'a': there is nothing to tell apart"):
+    with pytest.raises(DataError, match="has one class only, 'a': a classifier needs at least two"):
         prepare(own_config(path, "data.labels=kind"), 0)
 
 

@@ -11,7 +11,7 @@ from small_runs import feature_archive, own_config, small_config, write_idx
 
 from postmax.errors import DataError, InputError
 from postmax.train import config as module
-from postmax.train import make_config, read_config, resolve, with_overrides
+from postmax.train import identity, make_config, read_config, resolve, with_overrides
 from postmax.train.config import DataConfig, OptimiserConfig, RunConfig, ScheduleConfig
 from postmax.train.settings import read_yaml, set_key
 
@@ -193,12 +193,12 @@ def test_later_overrides_win():
 
 @pytest.mark.parametrize("text", ["epochs", "=3", " =3", ""])
 def test_no_override(text):
-    with pytest.raises(InputError, match=re.escape(f"{text!r} is no key=value, such as optimiser.lr=0.1")):
+    with pytest.raises(InputError, match=re.escape(f"{text!r} is not of the form key=value, such as optimiser.lr=0.1")):
         with_overrides({}, [text])
 
 
 def test_an_override_that_is_no_yaml():
-    with pytest.raises(InputError, match=re.escape("'seeds=[1, 2': the value is no YAML")):
+    with pytest.raises(InputError, match=re.escape("'seeds=[1, 2': the value is not YAML")):
         with_overrides({}, ["seeds=[1, 2"])
 
 
@@ -349,7 +349,7 @@ def test_every_field_is_part_of_the_identity():
 
 def test_the_identity_does_not_move():
     # A change here makes every result that exists another run's: raise GENERATION when it is meant.
-    assert module.GENERATION == 1
+    assert identity.GENERATION == 1
     assert make_config(DIGITS).run_id == "55612911a580f348"
     given = {"optimiser": {"lr": 0.1, "clip_norm": 1.0}, "loss": "ce", "seeds": [1, 2]}
     assert make_config({**DIGITS, **given}).run_id == "24accbf4071b4a0d"
@@ -363,7 +363,7 @@ def test_a_key_that_runs_are_older_than_moves_no_identity(absent):
 
 def test_a_generation_is_part_of_the_identity(monkeypatch):
     before = small_config().run_id
-    monkeypatch.setattr(module, "GENERATION", module.GENERATION + 1)
+    monkeypatch.setattr(identity, "GENERATION", identity.GENERATION + 1)
     assert small_config().run_id != before
 
 

@@ -81,8 +81,8 @@ def test_does_not_alias_what_it_was_given():
         ([[1.0, 0.0]], "square"),
         ([[1.0]], "two classes"),
         ([[math.nan, 1.0], [0.0, 1.0]], "nan at row 0, column 0"),
-        ([["a", "b"], ["c", "d"]], "table of probabilities"),
-        ([[1.0, 0.0], [1.0]], "table of probabilities"),
+        ([["a", "b"], ["c", "d"]], "array of probabilities"),
+        ([[1.0, 0.0], [1.0]], "array of probabilities"),
     ],
 )
 def test_bad_matrices(matrix, words):
@@ -203,5 +203,5 @@ def test_factors_of_symmetric_noise_and_of_none():
 
 
 def test_factors_of_nothing_but_noise():
-    with pytest.raises(pm.InputError, match="all but equal"):
+    with pytest.raises(pm.InputError, match="almost equal"):
         _ = pm.Transition(torch.full((3, 3), 1 / 3)).factors

@@ -1,4 +1,4 @@
-"""The command line; typer and rich are imported when it runs."""
+"""The command line. It imports typer and rich only when a command runs."""
 
 from __future__ import annotations
 
@@ -6,31 +6,41 @@ import io
 import os
 import sys
 
-from postmax.errors import InputError
+from postmax.cli.imports import load_plugins
+from postmax.errors import InputError, PostmaxError
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run `postmax ...`: data to standard output, messages to standard error, exit code 2 for what a user can mend."""
+    """Run `postmax ...`. Data goes to standard output, messages go to standard error.
+
+    The exit code is 0 if the command succeeded, 2 for an input that cannot be used (a wrong argument, a setting, a file
+    or a folder), 1 for every other error (a diverged run, a busy folder, a sweep that could not finish), and 130 after
+    Ctrl-C.
+
+    Args:
+        arguments: The words after `postmax`; by default those of the command line.
+    """
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a sign must not be the end of a command whose work is done.
+        # A terminal that cannot show a character must not make a command fail whose work is done.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
-        from postmax.cli.app import app  # noqa: PLC0415  (needs the extra)
+        arguments = load_plugins(sys.argv[1:] if arguments is None else arguments)
+        from postmax.cli.app import app  # noqa: PLC0415  (it needs the extra "cli")
 
         app(arguments, prog_name="postmax")
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("typer", "rich"):
             raise
         sys.exit(f"postmax: the command line needs {error.name}: pip install 'postmax[cli]'.")
-    except InputError as error:
+    except PostmaxError as error:
         print(f"postmax: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(2 if isinstance(error, InputError) else 1)
     except KeyboardInterrupt:
         print("postmax: stopped.", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
-        # Whoever read our output has gone, as in `postmax … | head`; nothing is wrong.
+        # The program that reads the output has ended, as in `postmax … | head`. That is not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:

@@ -36,6 +36,16 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
+    imports: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            metavar="MODULE",
+            help="Import a module or a .py file that registers losses, models, data sets and more. May be repeated, "
+            "and may stand anywhere. The environment variable POSTMAX_IMPORT does the same.",
+            show_default=False,
+        ),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,

@@ -1,4 +1,4 @@
-"""`postmax doctor`: is everything here that postmax needs, and does it compute what it should?"""
+"""`postmax doctor`: check that everything that postmax needs is there and computes right results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 import postmax
-from postmax import FPMLLoss, data
+from postmax import FPMLLoss, data, plugins
 from postmax.cli.options import JsonFlag
 from postmax.errors import InputError
 from postmax.sweep.cores import cores
@@ -39,7 +39,7 @@ _LITTLE_SPACE = 2 << 30
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     what: str
     fine: bool
@@ -53,7 +53,14 @@ def doctor(as_json: JsonFlag = False) -> None:
     postmax doctor
     postmax doctor --json
     """  # noqa: D301  (\b keeps the lines of the examples)
-    findings = [*_packages(), *_machine(), _guarded("numbers", _numbers), _folder(Path.cwd()), *_datasets()]
+    findings = [
+        *_packages(),
+        *_machine(),
+        _guarded("numbers", _numbers),
+        _folder(Path.cwd()),
+        *_datasets(),
+        *_plugins(),
+    ]
     sick = [finding for finding in findings if not finding.fine]
     if as_json:
         typer.echo(json.dumps([finding._asdict() for finding in findings]))
@@ -62,7 +69,7 @@ def doctor(as_json: JsonFlag = False) -> None:
         for finding in findings:
             mark = Text("ok  ", style="green") if finding.fine else Text("!!  ", style="bold red")
             console.print(mark + Text(f"{finding.what:<22} {finding.detail}", style=""))
-        console.print("Everything is fine." if not sick else f"{len(sick)} to mend: see the lines marked !!.")
+        console.print("Everything is fine." if not sick else f"{len(sick)} to fix: see the lines marked !!.")
     if sick:
         raise typer.Exit(1)
 
@@ -88,7 +95,7 @@ def _machine() -> list[Finding]:
 
 
 def _numbers() -> str:
-    """f-PML with KL and softmax is cross-entropy: if these differ, this build of torch computes wrongly."""
+    """Check that f-PML with KL and softmax is cross-entropy. If not, this build of torch computes wrong results."""
     logits = torch.linspace(-30, 30, 60).reshape(6, 10).requires_grad_()
     labels = torch.arange(6)
     ours, theirs = FPMLLoss("kl", "softmax"), torch.nn.CrossEntropyLoss()
@@ -116,8 +123,20 @@ def _folder(folder: Path) -> Finding:
 
 
 def _datasets() -> list[Finding]:
-    """Which data sets are here; none needs to be, so that is never an illness."""
+    """Return one finding with the data sets that are there. It is always fine, because no data set is required."""
     root = data.data_root()
     here = [path.name for path in sorted(root.iterdir())] if root.is_dir() else []
     detail = f"{root}: {', '.join(here)}" if here else f"{root} is empty; breast-cancer and digits need no files"
     return [Finding("data sets", True, detail)]
+
+
+def _plugins() -> list[Finding]:
+    """Return one finding for each installed plugin."""
+    return [
+        Finding(
+            f"plugin {plugin.name}",
+            plugin.error is None,
+            f"{plugin.package}, {plugin.module}: " + ("loaded" if plugin.error is None else f"broken: {plugin.error}"),
+        )
+        for plugin in plugins.installed()
+    ]

@@ -1,4 +1,4 @@
-"""What `postmax noise estimate` reads and says."""
+"""What `postmax noise estimate` reads and prints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from postmax.labels import EncodedLabels, encode_labels
 
 
 class FileEvidence(NamedTuple):
-    """Labels with features or probabilities."""
+    """The labels of a file, with features or probabilities."""
 
     encoded: EncodedLabels
     features: Tensor | None = None
@@ -30,7 +30,7 @@ class FileEvidence(NamedTuple):
 
 
 def read_evidence(file: Path, label: str | None, drop: list[str], missing: str) -> FileEvidence:
-    """The labels of a file and what goes with them."""
+    """Return the labels of a file with their features or probabilities."""
     if missing not in ("error", "median"):
         raise InputError(f"--missing is error or median, not {missing!r}.")
     if file.suffix.lower() != ".npz":
@@ -54,7 +54,7 @@ def _from_dataset(dataset: Dataset) -> FileEvidence:
 
 
 def tell(found: TransitionEstimate, out: Path) -> None:
-    """The estimate in words and as a table."""
+    """Print an estimate in words, with its matrix."""
     low, high = found.noise_rate_interval
     facts = {
         "method": f"{found.method}, {found.rows} rows, {len(found.classes)} classes",
@@ -71,5 +71,5 @@ def tell(found: TransitionEstimate, out: Path) -> None:
 
 
 def tell_json(found: TransitionEstimate) -> None:
-    """Everything, for a program."""
+    """Print an estimate as JSON."""
     typer.echo(json.dumps(found.to_dict()))

@@ -1,4 +1,4 @@
-"""`postmax list`: what can be chosen."""
+"""`postmax list`: the names that can be chosen, those of plugins included."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from postmax import data, divergences, losses, methods, models
+from postmax import data, divergences, estimation, losses, methods, models, plugins
 from postmax.cli.options import JsonFlag
 from postmax.registry import unknown_name
-from postmax.tables import spec as protocol
+from postmax.tables import catalogue as tables
 
 
 def _tables() -> dict[str, str]:
-    return {name: protocol.load(name).title for name in protocol.names()}
+    return {name: tables.summary(name) for name in tables.names()}
 
 
 def _datasets() -> dict[str, str]:
@@ -30,6 +30,16 @@ def _divergences() -> dict[str, str]:
     return {name: divergences.summary(name) for name in divergences.names()}
 
 
+def _plugins() -> dict[str, str]:
+    installed = plugins.installed()
+    found = {
+        plugin.name: f"{plugin.module} of {plugin.package}" + (f", not loaded: {plugin.error}" if plugin.error else "")
+        for plugin in installed
+    }
+    named = (name for name in plugins.loaded() if name not in {plugin.module for plugin in installed})
+    return found | dict.fromkeys(named, "named by --import or POSTMAX_IMPORT")
+
+
 _KINDS: dict[str, Callable[[], dict[str, str]]] = {
     "tables": _tables,
     "losses": lambda: {name: losses.summary(name) for name in losses.names()},
@@ -37,6 +47,8 @@ _KINDS: dict[str, Callable[[], dict[str, str]]] = {
     "models": lambda: {name: models.describe(name).summary for name in models.names()},
     "datasets": _datasets,
     "divergences": _divergences,
+    "estimators": lambda: {name: estimation.summary(name) for name in estimation.names()},
+    "plugins": _plugins,
 }
 
 
@@ -44,7 +56,7 @@ def list_(
     kind: Annotated[str | None, typer.Argument(metavar="[KIND]", help=", ".join(_KINDS), show_default=False)] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Say what can be chosen.
+    """List what can be chosen.
 
     \b
     postmax list
@@ -59,6 +71,8 @@ def list_(
         return
     console = Console(highlight=False)
     for name, entries in found.items():
+        if not entries:
+            continue
         grid = Table(box=box.SIMPLE, show_header=False, title=Text(name, style="bold"), title_justify="left")
         grid.add_column(no_wrap=True)
         grid.add_column()

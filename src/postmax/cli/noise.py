@@ -1,4 +1,4 @@
-"""`postmax noise`: put noise into labels, look at it, estimate it."""
+"""`postmax noise`: corrupt labels, show label noise, and estimate it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from postmax.plots import check_picture, heat_map
 from postmax.transition import NoisyLabels, corrupt_by_features, kinds, parse_noise
 
 app = typer.Typer(
-    help="Corrupt labels reproducibly, look at label noise, estimate it.", no_args_is_help=True, rich_markup_mode=None
+    help="Corrupt labels reproducibly, show label noise, and estimate it.", no_args_is_help=True, rich_markup_mode=None
 )
 
 _Label = Annotated[
@@ -30,7 +30,7 @@ _Label = Annotated[
     typer.Option("--label", "-l", help="The column of the labels.", show_default="label, y, target or class"),
 ]
 _Out = Annotated[Path | None, typer.Option("--out", "-o", help="The file to write.", show_default="beside FILE")]
-_Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
+_Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -46,13 +46,13 @@ def inject(
     label: _Label = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same labels.")] = 0,
     independent: Annotated[
-        bool, typer.Option("--independent", help="One draw a row; by default class counts match the matrix exactly.")
+        bool, typer.Option("--independent", help="Draw each row on its own; by default the counts match the matrix.")
     ] = False,
     out: _Out = None,
     force: _Force = False,
     as_json: _Json = False,
 ) -> None:
-    """Write FILE with noisy labels, and beside it a .noise.npz that proves where they come from.
+    """Write FILE with noisy labels, and beside it a .noise.npz file that records how they were drawn.
 
     \b
     postmax noise inject train.csv --noise symmetric:0.4
@@ -83,7 +83,7 @@ def show(
     force: _Force = False,
     as_json: _Json = False,
 ) -> None:
-    """Say what noise is in labels whose truth is known, and verify a .noise.npz.
+    """Show the noise in labels whose true labels are known, and verify a .noise.npz file.
 
     \b
     postmax noise show train.noisy.noise.npz
@@ -113,7 +113,7 @@ def estimate(
         Path, typer.Argument(help="A CSV or Parquet table, or an .npz.", metavar="FILE", show_default=False)
     ],
     label: _Label = None,
-    drop: Annotated[list[str] | None, typer.Option(help="A column that is no feature; may be repeated.")] = None,
+    drop: Annotated[list[str] | None, typer.Option(help="A column that is not a feature; may be repeated.")] = None,
     method: Annotated[str, typer.Option(help=", ".join(estimation.names()))] = estimation.DEFAULT,
     out: _Out = None,
     plot: Annotated[
@@ -121,11 +121,11 @@ def estimate(
     ] = None,
     missing: Annotated[str, typer.Option(help="Missing numbers: error or median.")] = "error",
     replicates: Annotated[int, typer.Option(help="Bootstrap replicates.")] = 100,
-    seed: Annotated[int, typer.Option(help="Of folds, networks and bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of folds, networks and bootstrap.")] = 0,
     force: _Force = False,
     as_json: _Json = False,
 ) -> None:
-    """Estimate the noise in the labels of FILE: the matrix, the share of wrong labels, and how sure that is.
+    """Estimate the noise in the labels of FILE: the matrix, the share of wrong labels, and intervals.
 
     Writes FILE.transition.json, which `postmax noise inject --noise` and `TransitionEstimate.load` read, and a heat
     map. An .npz holds features as x and labels as y, or out-of-sample probabilities as "probabilities".
@@ -137,7 +137,7 @@ def estimate(
     """  # noqa: D301  (\b keeps the lines of the examples)
     out = out or file.with_name(f"{file.stem}.transition.json")
     plot = plot or out.with_suffix(".png")
-    # Before the work, not after it: an estimate that cannot be written is lost.
+    # This is checked before the work starts, because an estimate that cannot be written is lost.
     check_picture(plot)
     _spare([out, plot], file, force)
     evidence = read_evidence(existing_file(file), label, drop or [], missing)
@@ -179,7 +179,7 @@ def _corrupt(file: Path, column: str | None, labels: EncodedLabels, noise: str, 
 
 def _compare(file: Path, label: str | None, clean: str | None) -> NoisyLabels:
     if clean is None:
-        raise InputError(f"the truth is needed to see the noise in {file}: --clean COLUMN, or --clean FILE.")
+        raise InputError(f"the true labels are needed to see the noise in {file}: --clean COLUMN, or --clean FILE.")
     given = read_labels(existing_file(file), label)
     true = _true_labels(file, clean, label)
     if len(given.values) != len(true.values):
@@ -194,14 +194,14 @@ def _compare(file: Path, label: str | None, clean: str | None) -> NoisyLabels:
 
 
 def _true_labels(file: Path, clean: str, label: str | None) -> LabelColumn:
-    """The labels of the file called `clean`, in the same column, or else the column `clean` of the file."""
+    """Return the labels of the file called `clean`, in the same column, or the column `clean` of the file."""
     if file.suffix.lower() == ".npy" or Path(clean).is_file():
         return read_labels(existing_file(clean), label)
     return read_labels(existing_file(file), clean)
 
 
 def _spare(outputs: list[Path], source: Path, force: bool) -> None:
-    """Stop before something a person had is overwritten."""
+    """Check that no file of the user would be overwritten."""
     if len({path.resolve() for path in outputs}) < len(outputs):
         raise InputError(f"{outputs[0]} would be written twice; give each output a name of its own.")
     for path in outputs:
@@ -216,7 +216,7 @@ def _classes(noisy: NoisyLabels) -> tuple[str | int, ...]:
 
 
 def _tell(noisy: NoisyLabels, as_json: bool, more: dict[str, object]) -> None:
-    # Labels that were compared, not drawn, have no seed.
+    # Labels that were compared with the true ones have no seed.
     drawn = {"seed": noisy.seed, "draw": "exact counts" if noisy.exact else "independent rows"}
     facts: dict[str, object] = {
         "noise": noisy.definition,

@@ -1,4 +1,4 @@
-"""A line for each run and one for the whole, on a terminal; elsewhere a line now and then, or nothing."""
+"""The display of a sweep: on a terminal a line for each run and one for the whole, elsewhere a message now and then."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
-from rich.table import Column
+from rich.progress import TaskID
 from rich.text import Text
 
+from postmax.cli.live import live_lines, progress_text
+from postmax.duration import in_words
 from postmax.runs.job import Job
-from postmax.sweep.events import Event, Step, Watcher
-from postmax.sweep.forecast import Forecast, in_words
+from postmax.sweep.events import Event, Watcher
+from postmax.sweep.forecast import Forecast
 
 
 @contextmanager
@@ -27,15 +28,19 @@ def show_progress(
     say: Callable[[str], None] | None = None,
     every: float = 30.0,
 ) -> Iterator[Watcher]:
-    """What to give a sweep as its `watch`.
+    """Show how far a sweep is, while the `with` block runs.
 
     Args:
         jobs: All jobs of the sweep.
-        workers: How many run at once.
-        expected: Seconds of a run, by run id, where they are known; see `postmax.sweep.plan`.
-        console: Where to write; standard error by default.
-        say: Where it is no terminal, told a line at most each `every` seconds; nothing is said if None.
+        workers: How many jobs run at once.
+        expected: The seconds that a run takes, by run id, where they are known; see `postmax.sweep.plan`.
+        console: Where to write; by default standard error.
+        say: If the console is not a terminal, this function gets a message at most each `every` seconds, and one for
+            each failure. With None there are no messages.
         every: See `say`.
+
+    Yields:
+        A watcher, for the argument `watch` of a sweep.
     """
     console = console or Console(stderr=True)
     forecast = Forecast(jobs, workers, expected)
@@ -43,11 +48,11 @@ def show_progress(
         with _Lines(forecast, console) as lines:
             yield lines
     else:
-        yield _NowAndThen(forecast, say, every)
+        yield _Messages(forecast, say, every)
 
 
-class _NowAndThen:
-    """For a log: failures at once, and how far it is from time to time."""
+class _Messages:
+    """Messages for a log: each failure at once, and how far the sweep is from time to time."""
 
     def __init__(self, forecast: Forecast, say: Callable[[str], None] | None, every: float) -> None:
         self._forecast, self._say, self._every = forecast, say, every
@@ -66,21 +71,12 @@ class _NowAndThen:
 
 
 class _Lines:
-    """Live lines. A run gets its line with its first epoch: one that is in other hands never has one."""
+    """Live lines. A run gets its line after its first epoch, so a run of another process never has one."""
 
     def __init__(self, forecast: Forecast, console: Console) -> None:
         self._forecast = forecast
         self._lines: dict[str, TaskID] = {}
-        name = Column(ratio=1, no_wrap=True, overflow="ellipsis")
-        # Labels hold brackets, which are no markup.
-        self._live = Progress(
-            TextColumn("{task.description}", markup=False, table_column=name),
-            BarColumn(bar_width=16),
-            TextColumn("{task.fields[text]}", markup=False, table_column=Column(no_wrap=True)),
-            console=console,
-            transient=True,
-            refresh_per_second=4,
-        )
+        self._live = live_lines(console)
 
     def __enter__(self) -> Self:
         self._live.start()
@@ -93,10 +89,10 @@ class _Lines:
     def __call__(self, event: Event) -> None:
         self._forecast(event)
         run_id = event.job.run_id
-        if event.kind == "step" and event.step is not None:
+        if (progress := event.progress) is not None:
             if run_id not in self._lines:
-                self._lines[run_id] = self._live.add_task(event.job.label, total=event.step.epochs, text="")
-            self._live.update(self._lines[run_id], completed=event.step.epoch, text=step_text(event.step))
+                self._lines[run_id] = self._live.add_task(event.job.label, total=progress.epochs, text="")
+            self._live.update(self._lines[run_id], completed=progress.epoch, text=progress_text(progress))
         elif run_id in self._lines:
             self._live.remove_task(self._lines.pop(run_id))
         if event.kind in ("failed", "died", "damaged"):
@@ -104,19 +100,7 @@ class _Lines:
         self._live.update(self._whole, completed=self._forecast.settled, text=summary(self._forecast))
 
 
-def step_text(step: Step) -> str:
-    """How far a run is.
-
-    Example:
-        >>> from postmax.runs.execution import Progress
-        >>> step_text(Progress(12, 100, 0.3456, 0.931, 75.0))
-        '12/100  loss 0.346  93.1 %  1 min 15 s'
-    """
-    accuracy = "" if step.accuracy is None else f"  {100 * step.accuracy:.1f} %"
-    return f"{step.epoch}/{step.epochs}  loss {step.loss:.3g}{accuracy}  {in_words(step.seconds_left)}"
-
-
 def summary(forecast: Forecast) -> str:
-    """How far the whole is."""
+    """Return how far a sweep is, in a few words."""
     left = forecast.seconds_left()
     return f"{forecast.settled}/{forecast.total} runs" + (f", {in_words(left)} left" if left is not None else "")

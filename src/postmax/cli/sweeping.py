@@ -1,4 +1,4 @@
-"""Running jobs in front of a person: what is shown before, while and after."""
+"""Run the jobs of a command: what it shows before, during and after them."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from typing import Any
 import typer
 
 from postmax.cli.progress import show_progress
+from postmax.duration import in_words
 from postmax.runs.job import Job
 from postmax.sweep.events import SweepReport
-from postmax.sweep.forecast import in_words
 from postmax.sweep.plan import Plan, plan
 from postmax.sweep.sweep import sweep
 
 
 def run_all(todo: Sequence[Job], store: Path, *, workers: int, retry_failed: bool) -> SweepReport:
-    """Run jobs with a display of how far they are; Ctrl-C ends the command and says how to go on."""
+    """Run jobs and show how far they are. Ctrl-C ends the command with a message that says how to continue."""
     expected = plan(todo, store, workers=workers).expected
     try:
         with show_progress(todo, workers=workers, expected=expected, say=None) as watch:
             return sweep(todo, store, workers=min(workers, len(todo)), retry_failed=retry_failed, watch=watch)
     except KeyboardInterrupt:
-        typer.echo("postmax: stopped. The same command goes on where it was.", err=True)
+        typer.echo("postmax: stopped. The same command continues where it was.", err=True)
         raise typer.Exit(130) from None
 
 
 def tell_failures(report: SweepReport, store: Path) -> None:
-    """Name the runs that diverged."""
+    """Print the runs that diverged."""
     for run_id, reason in report.failed.items():
         typer.echo(f"postmax: {store / run_id} failed: {reason}", err=True)
 
 
 def tell_plan(found: Plan, as_json: bool) -> None:
-    """Say what would run, and how long that would take."""
+    """Print what would run, and how long that would take."""
     groups = {"new": found.new, "resumed": found.resumed, "done": found.done, "failed": found.failed}
     if as_json:
         content: dict[str, Any] = {name: [job.run_id for job in part] for name, part in groups.items()}
         typer.echo(json.dumps({**content, "seconds": found.seconds, "workers": found.workers}))
         return
-    verbs = {"new": "would begin", "resumed": "would go on", "done": "is done", "failed": "failed before"}
+    verbs = {"new": "would begin", "resumed": "would resume", "done": "is done", "failed": "failed before"}
     for name, part in groups.items():
         for job in part:
             seconds = found.expected.get(job.run_id)

@@ -1,4 +1,4 @@
-"""Matrices as readable text."""
+"""Print matrices as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CONFUSIONS = 15
 
 
 def print_matrix(matrix: Tensor, classes: Sequence[str | int], *, counts: Tensor | None = None) -> None:
-    """The whole matrix in percent for up to twenty classes, else its largest entries off the diagonal."""
+    """Print the whole matrix in per cent for up to twenty classes, otherwise its largest entries off the diagonal."""
     console = Console(width=None if Console().is_terminal else 200, highlight=False)
     console.print(_whole(matrix, classes, counts) if len(classes) <= _WHOLE_UP_TO else _largest(matrix, classes))
 
@@ -58,6 +58,6 @@ def _percent(value: float) -> str:
 
 
 def _short(name: str | int) -> str:
-    # A class name comes from a file: it must not steer the terminal.
+    # A class name comes from a file, so it must not contain control characters for the terminal.
     text = "".join(character if character.isprintable() else "�" for character in str(name))
     return text if len(text) <= 12 else f"{text[:11]}…"

@@ -10,18 +10,15 @@ from typing import Annotated, Any
 import typer
 
 from postmax import data, losses
+from postmax.cli.live import show_run
 from postmax.cli.options import JsonFlag, OutFolder
-from postmax.cli.progress import show_progress
+from postmax.duration import in_words
 from postmax.errors import DataError, InputError
 from postmax.registry import unknown_name
-from postmax.report.rules import RULES
-from postmax.report.single import write_run_report
-from postmax.report.text import ours
-from postmax.runs import Progress, RunFolder, execute
-from postmax.runs.job import Job
-from postmax.sweep.events import Event
-from postmax.sweep.forecast import in_words
-from postmax.tables.table import Cell
+from postmax.report.numbers import per_cent
+from postmax.report.run_page import write_run_page
+from postmax.report.selection_words import SELECTION_IN_WORDS
+from postmax.runs import RunFolder, execute
 from postmax.train import RunConfig, make_config, resolve
 from postmax.train.defaults import with_defaults
 from postmax.train.settings import read_yaml, with_overrides
@@ -130,22 +127,15 @@ def _run(config: RunConfig, folder: RunFolder, as_json: bool, *, previous: bool 
         raise InputError(
             f"{folder.failure()} This run failed so before; `postmax resume {quoted} --restart` tries it again."
         )
-    job = Job(config, label=config.data.name or Path(config.data.path or "").name)
     try:
-        with show_progress([job]) as watch:
-            watch(Event("started", job))
-
-            def tell(progress: Progress) -> None:
-                watch(Event("step", job, progress))
-
-            execute(config, folder.path, progress=tell, previous=previous, restart=restart)
-            watch(Event("done", job))
+        with show_run(config.data.name or Path(config.data.path or "").name) as show:
+            execute(config, folder.path, progress=show, previous=previous, restart=restart)
     except KeyboardInterrupt:
         begun = (folder.path / "config.yaml").exists()
         how = f". Go on with: postmax resume {quoted}" if begun else " before training began."
         typer.echo(f"postmax: stopped{how}", err=True)
         raise typer.Exit(130) from None
-    page = write_run_report(config, folder)
+    page = write_run_page(config, folder)
     if as_json:
         typer.echo(json.dumps({**folder.result(), "folder": str(folder.path), "report": str(page)}))
     else:
@@ -165,7 +155,7 @@ def _tell(config: RunConfig, folder: RunFolder, page: Path) -> None:
         rule = config.selection.replace("-", "_")
         chosen = [one[rule] for one in found]  # type: ignore[literal-required]
         name = "test accuracy" if reading == "model" else f"test accuracy, {reading}"
-        typer.echo(f"{name} ({RULES[config.selection]}): {_spread([one['accuracy'] for one in chosen])}")
+        typer.echo(f"{name} ({SELECTION_IN_WORDS[config.selection]}): {_spread([one['accuracy'] for one in chosen])}")
         typer.echo(f"  calibration error: {_spread([one['calibration_error'] for one in chosen])}")
     if noise["rate"] is None:
         typer.echo("  (against the labels as given: where one is wrong, a right answer counts as an error)")
@@ -180,6 +170,5 @@ def _tell(config: RunConfig, folder: RunFolder, page: Path) -> None:
 
 
 def _spread(shares: list[float]) -> str:
-    """Per cent, mean ± std (n)."""
-    cell = Cell(tuple(100 * share for share in shares))
-    return f"{ours(cell, 1, cell.n)} %" + (f" (n = {cell.n})" if cell.n > 1 else "")
+    """Return mean and standard deviation in per cent, and the number of seeds."""
+    return per_cent(shares) + (f" (n = {len(shares)})" if len(shares) > 1 else "")

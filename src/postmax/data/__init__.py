@@ -1,4 +1,4 @@
-"""Readers of real data, all to one `Dataset`."""
+"""Readers of data, which all return a `Dataset`; batches, and augmentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays saved by numpy: `.npz` files, and `.npy` files that stay on disk."""
+"""Read arrays that numpy saved: `.npz` files, and `.npy` files that stay on disk."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _CHANNELS = (1, 3)
 def read_npz(
     path: str | Path, *, inputs: str | None = None, labels: str | None = None, max_bytes: int = _LARGEST
 ) -> Dataset:
-    """Inputs and labels from an `.npz` file.
+    """Return inputs and labels from an `.npz` file.
 
-    Two or more dimensions of uint8 beyond the first are images: (N, H, W), (N, H, W, C) or (N, C, H, W) with one or
-    three channels. Anything of two dimensions is features.
+    An array of two dimensions holds features. A uint8 array of three or four dimensions holds images: (N, H, W),
+    (N, H, W, C) or (N, C, H, W), with one or three channels.
 
     Args:
         path: The file.
-        inputs: The key of the inputs; by default x, inputs, features, images or data, in any case.
-        labels: The key of the labels; by default y, labels, label, targets or target.
-        max_bytes: Refuse files that unpack to more.
+        inputs: The name of the array of inputs; by default x, inputs, features, images or data, in upper or lower case.
+        labels: The name of the array of labels; by default y, labels, label, targets or target.
+        max_bytes: The largest size that the file may have when it is unpacked.
 
     Raises:
         DataError: If the file is damaged, holds Python objects, or it is not clear which array is which.
@@ -60,10 +60,10 @@ def read_npz(
 
 
 def as_inputs(array: npt.NDArray[Any], where: str) -> Tensor:
-    """An array as uint8 images (N, C, H, W) or float32 features (N, d).
+    """Return an array as uint8 images (N, C, H, W) or float32 features (N, d).
 
     Raises:
-        DataError: If it is neither, or features are missing or infinite.
+        DataError: If it is neither, or if a feature is missing or infinite.
 
     Example:
         >>> as_inputs(np.zeros((5, 28, 28), np.uint8), "x").shape
@@ -90,7 +90,7 @@ def as_inputs(array: npt.NDArray[Any], where: str) -> Tensor:
 
 
 class MappedArray:
-    """The rows of an `.npy` file, read from disk when asked for.
+    """The rows of an `.npy` file, which are read from disk when they are needed.
 
     Raises:
         DataError: If the file is truncated, not `.npy`, or holds neither images nor features.
@@ -101,7 +101,7 @@ class MappedArray:
         try:
             self._array: npt.NDArray[Any] = np.load(self.path, mmap_mode="r", allow_pickle=False)
         except (ValueError, OSError, EOFError) as error:
-            raise DataError(f"{self.path} is no whole .npy file of numbers ({error}).") from error
+            raise DataError(f"{self.path} is not a complete .npy file of numbers ({error}).") from error
         if not isinstance(self._array, np.memmap) or self._array.ndim < 2:
             raise DataError(f"{self.path} must be an .npy file with one row for each example.")
         as_inputs(np.array(self._array[:1]), str(self.path))
@@ -127,7 +127,7 @@ def _key(given: str | None, usual: tuple[str, ...], shapes: Mapping[str, object]
 
 
 def _shapes(path: Path, max_bytes: int) -> dict[str, tuple[int, ...]]:
-    """The shape of every array, from the headers alone; each must have exactly the bytes its header promises."""
+    """Return the shape of every array, from the headers, and check that each array has as many bytes as it says."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
@@ -136,7 +136,7 @@ def _shapes(path: Path, max_bytes: int) -> dict[str, tuple[int, ...]]:
     except DataError:
         raise
     except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, RuntimeError) as error:
-        raise DataError(f"{path} is no whole .npz file ({error}).") from error
+        raise DataError(f"{path} is not a complete .npz file ({error}).") from error
 
 
 def _check_total(total: int, max_bytes: int, path: Path) -> None:

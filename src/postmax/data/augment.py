@@ -1,7 +1,7 @@
-"""Random crop, flip, cutout and normalisation of a whole batch of uint8 images at once.
+"""Random crop, flip, cutout and normalisation of a whole batch of uint8 images.
 
-What is random and what is done with it are apart: `Augment.draw` draws a few whole numbers for each image, and
-`Augment.apply` is a plain function of the images and those numbers.
+There are two steps: `Augment.draw` draws a few random whole numbers for each image, and `Augment.apply` is a function
+of the images and these numbers.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from postmax.errors import InputError
 
 
 class Draw(NamedTuple):
-    """What is random about each image of a batch: whole numbers, (B,) each.
+    """The random numbers for each image of a batch: whole numbers, (B,) each.
 
     Attributes:
         top: First row of the window in the padded image.
         left: First column of the window in the padded image.
         flip: 1 where the window is mirrored left to right.
-        cutout_row: Middle row of the blanked square, in the finished window.
+        cutout_row: Middle row of the blanked square, in the window.
         cutout_column: Middle column of the blanked square.
     """
 
@@ -39,23 +39,24 @@ class Draw(NamedTuple):
 
 @dataclass(frozen=True)
 class Augment:
-    """uint8 images (B, C, H, W) to augmented, normalised floats, each image with its own random crop, flip and cutout.
+    """An augmentation of uint8 images (B, C, H, W): a random crop, flip and cutout for each image, then normalisation.
 
-    Features, float (B, d), pass untouched, so one training loop serves both.
+    The result is floating-point. Features, float (B, d), are returned as they are, so that a training loop need not
+    tell them apart.
 
     Args:
         crop: Side of the square window that is cut at a random place; by default the size of the image.
-        padding: How many pixels are added on every side before the window is cut.
-        padding_mode: "zeros" (black, what the noisy-label literature does) or "reflect".
+        padding: The number of pixels that are added on every side before the window is cut.
+        padding_mode: "zeros" (black, as in the literature on noisy labels) or "reflect".
         flip: Mirror left to right with probability one half.
-        cutout: Side of a square around a random pixel that is set to 0 after normalisation, the mean colour; partly
-            outside the image when that pixel is near the edge (DeVries and Taylor, 2017). 0 for none.
-        statistics: Channel means and deviations to normalise with; by default pixels end in [0, 1].
-        dtype: Of the result. The arithmetic is float32.
-        random: False for evaluation: the window is the middle, nothing is flipped or blanked.
+        cutout: Side of a square around a random pixel that is set to 0 after normalisation, which is the mean colour.
+            It lies partly outside the image if the pixel is near the edge (DeVries and Taylor, 2017). 0 for no square.
+        statistics: Channel means and deviations for the normalisation; by default pixels are scaled to [0, 1].
+        dtype: The dtype of the result. The arithmetic is float32.
+        random: False for evaluation: the window is the middle of the image, and nothing is flipped or blanked.
 
     Raises:
-        InputError: If a setting makes no sense.
+        InputError: If a setting has an impossible value.
 
     Example:
         >>> images = torch.zeros(5, 3, 32, 32, dtype=torch.uint8)
@@ -89,21 +90,21 @@ class Augment:
 
     @classmethod
     def none(cls, statistics: Statistics | None = None, *, dtype: torch.dtype = torch.float32) -> Augment:
-        """Normalisation alone."""
+        """Return an augmentation that only normalises."""
         return cls(padding=0, flip=False, statistics=statistics, dtype=dtype, random=False)
 
     def evaluation(self) -> Augment:
-        """The same size, statistics and dtype with nothing random: the window is the middle of the image."""
+        """Return this augmentation without randomness, for evaluation: the window is the middle of the image."""
         return replace(self, random=False)
 
     def __call__(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Draw and apply. Without a generator the numbers come from torch's global one."""
+        """Draw random numbers and apply them. Without a generator they come from torch's global one."""
         if images.dim() == 2 and images.is_floating_point():
             return images
         return self.apply(images, self.draw(images, generator))
 
     def draw(self, images: Tensor, generator: torch.Generator | None = None) -> Draw:
-        """Random numbers for as many images of this size, on the device of the generator.
+        """Return random numbers for these images, on the device of the generator.
 
         Raises:
             InputError: If these are not uint8 images (B, C, H, W), the window is larger than the padded image, or the
@@ -142,7 +143,7 @@ class Augment:
         """Return the windows of the images as drawn, mirrored where it is drawn: uint8, the first half of `apply`."""
         _, _, height, width = _image_shape(images)
         rows, columns = self._window(height, width)
-        if self.padding and (self.random or self.crop is not None):  # else the middle is the image itself
+        if self.padding and (self.random or self.crop is not None):  # otherwise the window is the image itself
             mode = "constant" if self.padding_mode == "zeros" else "reflect"
             images = F.pad(images, (self.padding,) * 4, mode=mode)
         if images.shape[2:] != (rows, columns):
@@ -164,9 +165,9 @@ class Augment:
         return (height, width) if self.crop is None else (self.crop, self.crop)
 
     def _kept(self, draw: Draw, rows: int, columns: int) -> Tensor:
-        """0 in the blanked squares and 1 elsewhere, (B, 1, rows, columns).
+        """Return masks (B, 1, rows, columns) that are 0 in the blanked squares and 1 elsewhere.
 
-        Every such mask is a window of one stencil that is twice as large and has the square in its middle.
+        Each mask is a window of one larger mask, which has the square in its middle.
         """
         stencil = torch.ones(1, 1, 2 * rows, 2 * columns, device=draw.top.device)
         above, before = max(rows - self.cutout // 2, 0), max(columns - self.cutout // 2, 0)
@@ -176,13 +177,14 @@ class Augment:
 
 
 def standard(name: str, **changes: Any) -> Augment:
-    """What the literature trains a data set with: its usual crop and flip, and the statistics of that name.
+    """Return the augmentation that the literature trains a data set with, by the name of its statistics.
 
     CIFAR: zero padding of 4, crop, flip. "imagenet": a window of 224 and flip (read the images at 256, for example).
-    MNIST and Fashion-MNIST: nothing but normalisation.
+    MNIST and Fashion-MNIST: normalisation only.
 
     Args:
-        name: A name in `STATISTICS`; "cifar10:elr" is the augmentation of CIFAR-10 with the statistics of ELR's code.
+        name: A name in `STATISTICS`. "cifar10:elr" is the augmentation of CIFAR-10 with the statistics in the code of
+            ELR.
         changes: Other settings of `Augment`, such as `cutout=16`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Batches of a data set: in memory on the device, or streamed, with the same rows in the same order either way."""
+"""Batches of a data set that is in memory or is read from disk. Both give the same batches."""
 
 from __future__ import annotations
 
@@ -219,10 +219,10 @@ def _check_size(batch_size: int) -> int:
 
 
 def generator_for(*key: int | str) -> torch.Generator:
-    """A CPU generator for this key, such as a seed and an epoch; other keys give unrelated numbers.
+    """Return a CPU generator for a key, such as a seed and an epoch. Other keys give unrelated numbers.
 
-    The key is hashed, because sums collide (seed 0 in epoch 1 would be seed 1 in epoch 0), and because torch's CPU
-    generator heeds only the lower 32 bits of a seed.
+    The key is hashed. A sum of seed and epoch would give the same numbers for seed 0 in epoch 1 and seed 1 in epoch 0,
+    and torch's CPU generator uses only the lower 32 bits of a seed.
 
     Example:
         >>> int(torch.randint(1000, (), generator=generator_for(0, 1)))

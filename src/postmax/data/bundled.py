@@ -1,4 +1,4 @@
-"""The small tables that come with scikit-learn: breast cancer and digits."""
+"""The small data sets that come with scikit-learn: breast cancer and digits."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _TEST_SHARE = 0.2
 
 
 def read_bundled(name: str, loader: str, shape: tuple[int, int], request: Request) -> Dataset:
-    """A table of scikit-learn's.
+    """Return a data set of scikit-learn.
 
-    They have no official split: `"all"` is everything, `"train"` and `"test"` are a fixed stratified 80 : 20.
+    These data sets have no official split. `"all"` is all rows; `"train"` and `"test"` are a fixed stratified split of
+    80 % and 20 %.
     """
     table = getattr(need("sklearn.datasets", "data"), loader)()
     if table.data.shape != shape:

@@ -16,12 +16,12 @@ from postmax.registry import Registry
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of the reader of a named data set.
+    """A request to the reader of a data set: which split, and where the files are.
 
     Attributes:
         root: The folder that holds all data sets.
-        split: One of the splits the data set has.
-        download: Whether files that are missing may be fetched.
+        split: One of the splits of the data set.
+        download: Whether missing files may be downloaded.
     """
 
     root: Path
@@ -29,15 +29,15 @@ class Request:
     download: bool = False
 
     def file(self, places: Sequence[Path], *, remote: RemoteFile | None = None, how: str) -> Path:
-        """The first of `places` that exists; else the remote file, downloaded to the last of them.
+        """Return the first of `places` that exists. If none does, download the file to the last of them.
 
         Args:
-            places: Where the file may lie.
-            remote: What to download when asked to; None where the licence forbids it.
-            how: Where a person gets the file, as a whole sentence.
+            places: Where the file may be.
+            remote: The file to download; None if its licence forbids it.
+            how: A sentence that tells a person where to get the file.
 
         Raises:
-            DataError: If it is nowhere; the message says which file to put where.
+            DataError: If the file is missing. The message says which file to put where.
         """
         found = first_existing(places)
         if found is not None:
@@ -45,7 +45,7 @@ class Request:
         target = places[-1]
         if remote is not None and self.download:
             return fetch(remote, target.parent)
-        option = " With download=True it is fetched for you." if remote is not None else ""
+        option = " With download=True it is downloaded." if remote is not None else ""
         raise DataError(f"{target} is missing. {how} Put it there, or give the root your data sets are in.{option}")
 
 
@@ -99,7 +99,7 @@ def register(
 
 
 def names() -> tuple[str, ...]:
-    """The names `load` knows.
+    """Return the names that `load` knows, in alphabetical order.
 
     Example:
         >>> "cifar10n-worst" in names()
@@ -109,7 +109,7 @@ def names() -> tuple[str, ...]:
 
 
 def splits(name: str) -> tuple[str, ...]:
-    """The splits of the data set called `name`.
+    """Return the splits of the data set called `name`.
 
     Example:
         >>> splits("cifar10")
@@ -119,7 +119,7 @@ def splits(name: str) -> tuple[str, ...]:
 
 
 def is_clean(name: str) -> bool:
-    """Whether the training labels of the data set called `name` pass for the truth.
+    """Return whether the training labels of the data set called `name` count as the true ones.
 
     Example:
         >>> is_clean("cifar10"), is_clean("webvision")
@@ -139,18 +139,19 @@ def usual_augmentation(name: str) -> Augment | None:
 
 
 def load(name: str, *, split: str = "train", root: str | Path | None = None, download: bool = False) -> Dataset:
-    """A data set by its name, from the files it is officially published as.
+    """Return the data set called `name`, read from its official files.
 
     Args:
         name: One of `names()`.
-        split: `"train"` or `"test"` (`"val"` is the same; for WebVision and ILSVRC12 it is the official validation set,
-            whose labels are the public ones). Tables without an official split also have `"all"`.
+        split: `"train"` or `"test"`. `"val"` is the same as `"test"`; for WebVision and ILSVRC12 it is the official
+            validation set, because the labels of their test sets are not public. Data sets without an official split
+            also have `"all"`.
         root: The folder that holds the files; `$POSTMAX_DATA` or `~/.cache/postmax` by default.
-        download: Fetch missing files, where their licence allows it.
+        download: Whether to download missing files, if their licence allows it.
 
     Raises:
         InputError: If there is no such data set or split.
-        DataError: If a file is missing (the message says which one to put where), damaged, or another version.
+        DataError: If a file is missing (the message says which file to put where), damaged, or of another version.
 
     Example:
         >>> load("breast-cancer", split="all").inputs.shape

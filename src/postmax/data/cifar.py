@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100 in the official python layout: the folder, or the tar.gz as it is downloaded."""
+"""CIFAR-10 and CIFAR-100 from their official Python files: the folder, or the downloaded tar.gz."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ _LARGEST_FILE = 512 << 20
 
 @dataclass(frozen=True)
 class Cifar:
-    """How one of the two is laid out and what must be in it.
+    """The files of CIFAR-10 or CIFAR-100, and what they must contain.
 
     Attributes:
         folder: The folder inside the archive.
         archive: The published tar.gz.
         files: The files of each split, in order.
-        label_key: What the files call the labels.
-        meta: The file with the names of the classes, and what it calls them.
-        classes: The names.
-        rows: How many images each split has, the same number in every class.
-        digests: SHA-256 of pixels and labels (as bytes) of a split, where known.
-        superclasses: The superclass of each class, where the files carry superclasses.
+        label_key: The key of the labels in the files.
+        meta: The file with the names of the classes, and their key in it.
+        classes: The names of the classes.
+        rows: The number of images of each split. Every class has the same number.
+        digests: SHA-256 of the pixels and labels (as bytes) of a split, if it is known.
+        superclasses: The superclass of each class, if the files have superclasses.
     """
 
     name: str
@@ -91,10 +91,10 @@ CIFAR100 = Cifar(
 
 
 def read_cifar(layout: Cifar, request: Request) -> Dataset:
-    """The images and labels of a split, all of it verified.
+    """Return the images and labels of a split. Everything is verified.
 
     Raises:
-        DataError: If files are missing, damaged, want to run code, or hold something else.
+        DataError: If files are missing, damaged, try to run code, or have another content.
     """
     folder, archive = request.root / layout.folder, request.root / layout.archive.name
     place = request.file(
@@ -173,7 +173,7 @@ def _codes(labels: object, where: str) -> npt.NDArray[np.int64]:
     if isinstance(labels, np.ndarray):
         labels = labels.tolist()
     if not isinstance(labels, list) or not all(type(label) is int for label in labels):
-        raise DataError(f"{where} must be one whole number a row.")
+        raise DataError(f"{where} must be one whole number for each row.")
     return np.array(labels, dtype=np.int64)
 
 

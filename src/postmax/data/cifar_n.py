@@ -1,4 +1,4 @@
-"""CIFAR-10N and CIFAR-100N: the labels people gave to CIFAR's training images (Wei et al., ICLR 2022)."""
+"""CIFAR-10N and CIFAR-100N: labels that people gave to the training images of CIFAR (Wei et al., ICLR 2022)."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _LARGEST_PICKLE = 64 << 20
 
 @dataclass(frozen=True)
 class HumanLabels:
-    """One of the two published files.
+    """One of the two published label files.
 
     Attributes:
         images: The data set whose training images were labelled.
-        file: What it is called.
-        sha256: Its digest.
-        columns: Name of the data set → what the file calls its labels.
+        file: The name of the file.
+        sha256: The SHA-256 of the file.
+        columns: For each name of a data set, the key of its labels in the file.
     """
 
     images: Cifar
@@ -61,7 +61,7 @@ CIFAR100N = HumanLabels(
 
 
 def read_human_labels(path: Path, expected: HumanLabels) -> dict[str, npt.NDArray[np.int64]]:
-    """All label columns of a published `.pt` file, `clean_label` included, without running anything in it.
+    """Return all label columns of a published `.pt` file, also `clean_label`, without running code from the file.
 
     Raises:
         DataError: If the file is missing, not the published one, or damaged.
@@ -74,8 +74,9 @@ def read_human_labels(path: Path, expected: HumanLabels) -> dict[str, npt.NDArra
                 data = read_at_most(stream, _LARGEST_PICKLE, f"{path}: {member}")
     except DataError:
         raise
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as error:  # RuntimeError: encrypted
-        raise DataError(f"{path} is damaged or truncated ({error}); fetch it again.") from error
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as error:
+        # An encrypted archive raises a RuntimeError.
+        raise DataError(f"{path} is damaged or truncated ({error}); download it again.") from error
     content = load_plain(data, str(path))
     rows, classes = expected.images.rows["train"], len(expected.images.classes)
     return {
@@ -100,10 +101,10 @@ def _checked(labels: object, rows: int, classes: int, where: str) -> npt.NDArray
 
 
 def read_cifar_n(published: HumanLabels, name: str, request: Request) -> Dataset:
-    """CIFAR's training images under human labels; the test split is CIFAR's own.
+    """Return the training images of CIFAR with human labels. The test split is that of CIFAR.
 
     Raises:
-        DataError: If a file is missing or damaged, or the images are not in the order of the human labels.
+        DataError: If a file is missing or damaged, or if the images are not in the order of the human labels.
     """
     images = replace(read_cifar(published.images, request), name=name)
     if request.split != "train":

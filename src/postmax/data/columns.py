@@ -1,4 +1,4 @@
-"""Tables as columns: CSV and Parquet."""
+"""Read the columns of CSV and Parquet files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from postmax.errors import DataError
 from postmax.extras import need
 
 Columns: TypeAlias = Mapping[str, npt.NDArray[Any]]
-"""Name → numbers (float64, missing is NaN), whole numbers, or text (objects: `str`, missing is None)."""
+"""The values of each column, by name: float64 (NaN if missing), whole numbers, or `str` (None if missing)."""
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(\.[0-9]+)?")
 _LABEL_NAMES = ("label", "labels", "y", "target", "targets", "class")
@@ -26,21 +26,21 @@ _PARQUET = frozenset({".parquet", ".pq"})
 
 
 def is_csv(path: str | Path) -> bool:
-    """Whether the name says CSV."""
+    """Return whether the name of a file is that of a CSV file."""
     return Path(path).suffix.lower() in _CSV
 
 
 def is_parquet(path: str | Path) -> bool:
-    """Whether the name says Parquet."""
+    """Return whether the name of a file is that of a Parquet file."""
     return Path(path).suffix.lower() in _PARQUET
 
 
 def read_columns(path: str | Path) -> Columns:
-    """All columns of a CSV or Parquet file. CSV cells are text, whatever they look like; Parquet knows its types.
+    """Return all columns of a CSV or Parquet file. All cells of CSV are text; the columns of Parquet have types.
 
     Raises:
-        DataError: If the file is damaged, another kind of file, has two columns of one name, no rows, or a Parquet
-            column that is neither numbers nor text.
+        DataError: If the file is damaged, is of another format, has two columns with the same name, has no rows, or has
+            a Parquet column that is neither numbers nor text.
     """
     path = existing_file(path)
     if is_csv(path):
@@ -53,33 +53,37 @@ def read_columns(path: str | Path) -> Columns:
         columns = {name: _parquet_column(content.column(name), f"{path}: {name}") for name in content.column_names}
     else:
         known = " ".join(sorted(_CSV | _PARQUET))
-        raise DataError(f"{path}: tables are read from {known} files; this is none of them.")
+        raise DataError(f"{path}: data tables are read from {known} files.")
     if not len(next(iter(columns.values()))):
         raise DataError(f"{path} has no rows.")
     return columns
 
 
 def read_parquet(path: Path) -> Any:
-    """A Parquet file as a `pyarrow.Table`; damage is a `DataError`."""
+    """Return a Parquet file as a `pyarrow.Table`.
+
+    Raises:
+        DataError: If the file is damaged or of another format.
+    """
     arrow, parquet = need("pyarrow", "data"), need("pyarrow.parquet", "data")
     try:
         return parquet.read_table(existing_file(path), partitioning=None)
     except (arrow.ArrowException, OSError, ValueError) as error:
-        raise DataError(f"{path} is no Parquet file, or damaged ({error}).") from error
+        raise DataError(f"{path} is not a Parquet file, or it is damaged ({error}).") from error
 
 
 def label_column(names: Iterable[str], given: str | None, path: str | Path) -> str:
-    """Which column holds the labels: the one given, the only one, or the only one with a usual name.
+    """Return the column of the labels: the given one, the only one, or the only one with a usual name.
 
     Raises:
-        DataError: If there is no such column or several; the message lists the columns.
+        DataError: If there is no such column, or several. The message lists the columns.
 
     Example:
         >>> label_column(["age", "Label"], None, "table.csv")
         'Label'
     """
     names = list(names)
-    # The label is often the last column, so a long listing shows both ends.
+    # The label is often the last column, so a long list shows both ends.
     listing = ", ".join(names if len(names) <= 20 else [*names[:8], "…", *names[-8:]])
     if given is not None:
         if names.count(given) == 1:
@@ -93,7 +97,7 @@ def label_column(names: Iterable[str], given: str | None, path: str | Path) -> s
 
 
 def label_values(texts: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Labels from text: numbers if all of them are, so that 10 comes after 9; else the text.
+    """Return labels as numbers if all texts are numbers, so that 10 comes after 9. Otherwise return the texts.
 
     Example:
         >>> label_values(np.array(["10", "9"], dtype=object))

@@ -1,7 +1,7 @@
-"""CSV as text: where the cells are, so that one can be changed and all others kept to the byte.
+"""Read a CSV file as raw text, so that one cell can be changed while all other bytes stay the same.
 
-The `csv` module tells what cells mean, but forgets how they were quoted. This reads the same dialect (quotes doubled
-inside quotes, line breaks inside quotes) and keeps the raw text of every cell.
+The `csv` module returns the values of cells, but not how they were quoted. This module reads the same dialect (doubled
+quotes and line breaks inside quotes), and keeps the raw text of every cell.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _LINE_END = re.compile(r"\r\n|\r|\n|\Z")
 
 @dataclass(frozen=True)
 class CsvTable:
-    """A CSV file, its cells as raw text.
+    """A CSV file with its cells as raw text.
 
     Attributes:
         header: The names of the columns.
         rows: The raw cells of each row.
-        endings: How each line ended, the header's first.
-        raw_header: The first line as it stands, with a byte-order mark if there was one.
-        tail: Blank lines at the end.
-        delimiter: What separates cells.
+        endings: The line ending of each line, that of the header first.
+        raw_header: The first line as it is in the file, with its byte-order mark if it has one.
+        tail: Blank lines at the end of the file.
+        delimiter: The character between cells.
     """
 
     header: tuple[str, ...]
@@ -43,11 +43,11 @@ class CsvTable:
     delimiter: str
 
     def column(self, index: int) -> list[str]:
-        """The values of a column, unquoted."""
+        """Return the values of a column, without quotes."""
         return [unquote(row[index]) for row in self.rows]
 
     def to_text(self) -> str:
-        """The file again."""
+        """Return the text of the file."""
         lines = [self.raw_header, *(self.delimiter.join(row) for row in self.rows)]
         return "".join(part for pair in zip(lines, self.endings, strict=True) for part in pair) + self.tail
 
@@ -56,12 +56,13 @@ def read_csv_text(path: str | Path) -> CsvTable:
     """Read a CSV file whose first line names the columns.
 
     Raises:
-        DataError: If it is not UTF-8, a quote is never closed, or a line has another number of cells than the header.
+        DataError: If the file is not UTF-8, a quote is never closed, or a line and the header differ in their number of
+            cells.
     """
     path = existing_file(path)
     text = _decode(path.read_bytes(), path)
     body = text.rstrip("\r\n")
-    # The last line keeps its own ending; further blank lines are the tail.
+    # The last line keeps its own ending. Blank lines after it are the tail.
     ending = _LINE_END.match(text, len(body))
     body = text[: ending.end() if ending else None]
     mark = "\ufeff" if body.startswith("\ufeff") else ""
@@ -80,7 +81,7 @@ def read_csv_text(path: str | Path) -> CsvTable:
 
 
 def unquote(raw: str) -> str:
-    """What a raw cell means.
+    """Return the value of a raw cell.
 
     Example:
         >>> unquote('"say ""hi"" now"')
@@ -93,7 +94,7 @@ def unquote(raw: str) -> str:
 
 
 def quote(value: str, delimiter: str, *, like: str = "") -> str:
-    """A value as a raw cell: quoted if it must be, or if the cell it replaces was.
+    """Return a value as a raw cell. It is quoted if it must be, or if the cell that it replaces was quoted.
 
     Example:
         >>> quote("a,b", ","), quote("a", ","), quote("a", ",", like='"c"')
@@ -105,7 +106,7 @@ def quote(value: str, delimiter: str, *, like: str = "") -> str:
 
 
 def _quoted_part(raw: str) -> int:
-    """Where the quotes that open a cell are closed."""
+    """Return the position after the quote that closes a cell."""
     position = 1
     while (position := raw.index('"', position) + 1) < len(raw) and raw[position] == '"':
         position += 1
@@ -113,7 +114,7 @@ def _quoted_part(raw: str) -> int:
 
 
 def _records(text: str, position: int, delimiter: str, path: Path | str) -> Iterator[tuple[list[str], str]]:
-    """The raw cells of each line and how it ended."""
+    """Return the raw cells and the ending of each line."""
     rest = rf"[^{re.escape(delimiter)}\r\n]*"
     cell = re.compile(rf'"[^"]*(?:""[^"]*)*+"{rest}|(?!"){rest}')
     row = 0
@@ -125,7 +126,7 @@ def _records(text: str, position: int, delimiter: str, path: Path | str) -> Iter
         else:
             cells: list[str] = []
             while True:
-                # Cells up to the next quote are cut all at once; only the one it lies in needs a closer look.
+                # Cells before the next quote are split at once. Only the cell with the quote is parsed.
                 run = _UP_TO_QUOTE.match(text, position)
                 *whole, begun = run[0].split(delimiter) if run else [""]
                 cells += whole
@@ -143,11 +144,11 @@ def _records(text: str, position: int, delimiter: str, path: Path | str) -> Iter
 
 
 def _guess_delimiter(text: str, path: Path) -> str:
-    """The delimiter that cuts the header into most cells; of several, one that cuts the next lines alike."""
+    """Return the delimiter that gives the header the most cells, and among equals one that gives all lines as many."""
 
     def cuts(delimiter: str) -> tuple[int, bool]:
         lengths: list[int] = []
-        # An unclosed quote may be there only because the delimiter is another; if not, it is found again later.
+        # With a wrong delimiter a quote can seem unclosed. A quote that really is unclosed is found again later.
         with suppress(DataError):
             lengths += (len(cells) for cells, _ in islice(_records(text, 0, delimiter, path), 5))
         return next(iter(lengths), 0), len(set(lengths)) == 1
@@ -165,7 +166,7 @@ def _decode(data: bytes, path: Path) -> str:
             "(spreadsheets: “CSV UTF-8”)."
         ) from error
     if "\0" in text:
-        raise DataError(f"{path} contains zero bytes; it is no CSV file.")
+        raise DataError(f"{path} contains zero bytes, so it is not a CSV file.")
     if not text.strip("\ufeff\r\n"):
         raise DataError(f"{path} is empty.")
     return text

@@ -1,4 +1,4 @@
-"""What every reader returns: rows, labels, and the names of the classes."""
+"""The data set that every reader returns: rows, labels, and the names of the classes."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class Dataset:
     """Rows with labels.
 
     Attributes:
-        name: What it is called in messages and results.
+        name: Its name in messages and results.
         inputs: uint8 images (N, C, H, W) or float32 features (N, d): a tensor, or a `RowSource` that reads from disk.
-        labels: int64 (N,), indices into `classes`. These are what a method may train on.
+        labels: int64 (N,), indices into `classes`. These are the labels to train on.
         classes: One name for each class.
-        clean_labels: The true labels where they are known and `labels` are not them; for evaluation only.
-        statistics: Channel statistics of the images, where published.
+        clean_labels: The true labels if they are known and differ from `labels`; for evaluation only.
+        statistics: Channel statistics of the images, if they are published.
     """
 
     name: str
@@ -84,12 +84,12 @@ class Dataset:
         return len(self.classes)
 
     def with_labels(self, labels: Tensor | Sequence[int]) -> Dataset:
-        """The same rows under other (noisy) labels; today's labels become the clean ones unless those are known."""
+        """Return the same rows with other labels. The old labels become the clean ones, unless those are known."""
         clean = self.labels if self.clean_labels is None else self.clean_labels
         return replace(self, labels=torch.as_tensor(labels, dtype=torch.int64), clean_labels=clean)
 
     def subset(self, index: Tensor) -> Dataset:
-        """The rows at `index` (positions, or a mask), in that order; rows on disk stay there."""
+        """Return the rows at `index` (positions or a mask), in this order. Rows on disk are not read."""
         if index.dtype == torch.bool:
             index = index.nonzero()[:, 0]
         inputs = self.inputs[index] if isinstance(self.inputs, Tensor) else RowSubset(self.inputs, index)

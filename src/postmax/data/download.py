@@ -1,4 +1,4 @@
-"""Fetching a published file: resumed when cut off, checked against its checksum, in place whole or not at all."""
+"""Download a published file: continue after an interruption, verify the checksum, and never leave a partial file."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _TIMEOUT = 30.0
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file somebody publishes.
+    """A published file.
 
     Attributes:
-        url: Where it is. Plain http is fine: the checksum tells whether it arrived as published.
+        url: Its address. Plain http is safe, because the checksum is verified.
         checksum: Its hexadecimal digest.
-        algorithm: Which digest that is.
+        algorithm: The algorithm of the digest.
     """
 
     url: str
@@ -34,19 +34,23 @@ class RemoteFile:
 
     @property
     def name(self) -> str:
-        """What the file is called."""
+        """The name of the file."""
         return self.url.rpartition("/")[2]
 
     def check(self, path: Path) -> None:
-        """Compare a local copy with the published checksum; a mismatch is a `DataError`."""
+        """Compare a local copy with the published checksum.
+
+        Raises:
+            DataError: If they differ.
+        """
         check_digest(existing_file(path), self.algorithm, self.checksum)
 
 
 def fetch(remote: RemoteFile, folder: Path) -> Path:
-    """Download a file into `folder`, unless it is there already.
+    """Download a file into `folder`, if it is not there yet.
 
-    What has arrived is kept as `NAME.part`; the next attempt goes on from there. A file put together from two attempts
-    that fails its checksum is fetched once more from the beginning.
+    The part that has arrived is kept as `NAME.part`, and the next attempt continues from there. If a file that was put
+    together from two attempts has the wrong checksum, it is downloaded once more from the beginning.
 
     Returns:
         The path of the verified file.

@@ -1,4 +1,4 @@
-"""CIFAR-10 as frozen features: what a network trained on ImageNet sees, reduced to its principal components."""
+"""CIFAR-10 as features: the activations of a network trained on ImageNet, reduced to principal components."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _SPLITS = ("train", "test")
 
 
 def features_path(root: Path, size: int = SIZE) -> Path:
-    """Where the features of images enlarged to `size` pixels are kept."""
+    """Return the file in which the features of images enlarged to `size` pixels are kept."""
     return root / f"cifar10-lite0-{size}.npz"
 
 
 def read_embedded(layout: Cifar, labels: Callable[[Request], Dataset], name: str, request: Request) -> Dataset:
-    """The rows of an image data set as reduced features, under its labels.
+    """Return the rows of an image data set as reduced features, with its labels.
 
     Args:
-        layout: The images.
-        labels: Reads the images with the labels that count.
-        name: What the result is called.
+        layout: The files of the images.
+        labels: Reads the images with their labels.
+        name: The name of the result.
         request: The split, and where the files are.
 
     Raises:
@@ -57,11 +57,11 @@ def read_embedded(layout: Cifar, labels: Callable[[Request], Dataset], name: str
 
 
 def load_features(layout: Cifar, request: Request, size: int = SIZE) -> tuple[Tensor, Tensor]:
-    """All features of the training and of the test images, float32; computed and kept where they are not yet.
+    """Return all features of the training and test images, float32. They are computed once and kept in a file.
 
     Raises:
         DataError: If a file is missing or damaged.
-        MissingDependency: If they have to be computed and the network is not installed.
+        MissingDependency: If the features have to be computed, and the network is not installed.
     """
     path = features_path(request.root, size)
     if not path.exists():
@@ -74,7 +74,7 @@ def load_features(layout: Cifar, request: Request, size: int = SIZE) -> tuple[Te
 
 
 def extractor() -> torch.nn.Module:
-    """EfficientNet-Lite0 with its ImageNet weights.
+    """Return EfficientNet-Lite0 with its ImageNet weights.
 
     Raises:
         MissingDependency: If it is not installed.
@@ -87,7 +87,7 @@ def extractor() -> torch.nn.Module:
 
 @torch.inference_mode()
 def extract(network: torch.nn.Module, images: Tensor, size: int) -> Tensor:
-    """(N, 1280) pooled activations of uint8 images, with progress on stderr: all of CIFAR-10 takes minutes."""
+    """Return (N, 1280) pooled activations of uint8 images. It shows its progress on standard error."""
     parts, done = [], 0
     for chunk in images.split(_AT_ONCE):
         large = F.interpolate(chunk.float(), size=(size, size), mode="bicubic", align_corners=False).clamp(0, 255)
@@ -101,12 +101,12 @@ def extract(network: torch.nn.Module, images: Tensor, size: int) -> Tensor:
 
 
 def principal_components(features: Tensor, dimensions: int) -> tuple[Tensor, Tensor]:
-    """The mean (d,) of features and their directions of largest variance (d, dimensions), which need no labels.
+    """Return the mean (d,) of features and their directions of largest variance (d, dimensions).
 
-    A direction and its opposite are equally good; the one whose largest entry is positive is taken.
+    Of a direction and its opposite the one with a positive largest entry is returned.
     """
     mean = features.mean(0, dtype=torch.float64)
-    # Sums over many rows want double precision; all rows at once in it would be half a gigabyte.
+    # Sums over many rows need double precision, and all rows at once would take half a gigabyte.
     scatter = torch.zeros(len(mean), len(mean), dtype=torch.float64)
     for part in features.split(_ROWS_OF_A_SUM):
         centred = part - mean
@@ -135,7 +135,7 @@ def _load(path: Path, layout: Cifar) -> tuple[Tensor, Tensor]:
             what = "nothing" if array is None else f"{array.dtype} of shape {array.shape}"
             raise DataError(f"{path}: {split!r} must be features of {rows} images, it is {what}. {remedy}")
         if not np.isfinite(array).all():
-            raise DataError(f"{path}: {split!r} has features that are no numbers. {remedy}")
+            raise DataError(f"{path}: {split!r} has features that are not finite. {remedy}")
     train, test = (torch.from_numpy(array.astype(np.float32)) for array in found if array is not None)
     if train.shape[1] != test.shape[1]:
         raise DataError(f"{path}: {train.shape[1]} features to train on, but {test.shape[1]} to test. {remedy}")

@@ -1,4 +1,4 @@
-"""Finding and checking files."""
+"""Find and check files."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _CHUNK = 1 << 20
 
 
 def data_root(root: str | Path | None = None) -> Path:
-    """Where data sets live: `root`, else `$POSTMAX_DATA`, else `~/.cache/postmax`."""
+    """Return the folder of all data sets: `root`, or `$POSTMAX_DATA`, or `~/.cache/postmax`."""
     return Path(root or os.environ.get("POSTMAX_DATA") or "~/.cache/postmax").expanduser()
 
 
 def existing_file(path: str | Path) -> Path:
-    """The path, if there is a file with something in it.
+    """Return the path if it is a file that is not empty.
 
     Raises:
         DataError: If it is missing, a folder, or empty.
@@ -35,10 +35,10 @@ def existing_file(path: str | Path) -> Path:
 
 
 def existing_folder(path: str | Path) -> Path:
-    """The path, if it is a folder.
+    """Return the path if it is a folder.
 
     Raises:
-        DataError: If it is missing or no folder.
+        DataError: If it is missing or not a folder.
     """
     path = Path(path).expanduser()
     if not path.is_dir():
@@ -47,12 +47,12 @@ def existing_folder(path: str | Path) -> Path:
 
 
 def first_existing(candidates: Sequence[Path]) -> Path | None:
-    """The first path that exists."""
+    """Return the first path that exists; None if none does."""
     return next((path for path in candidates if path.exists()), None)
 
 
 def file_digest(path: Path, algorithm: str) -> str:
-    """The hexadecimal MD5 or SHA-256 of a file."""
+    """Return the hexadecimal MD5 or SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
 
@@ -72,7 +72,7 @@ def check_digest(path: Path, algorithm: str, expected: str) -> None:
 
 
 def read_at_most(stream: IO[bytes], limit: int, where: str) -> bytes:
-    """All that is left in `stream`, as long as it is no more than `limit` bytes: a cap on what decompresses to much.
+    """Return the rest of `stream`, if it is at most `limit` bytes. This stops files that decompress to a huge size.
 
     Raises:
         DataError: If there is more.

@@ -1,4 +1,4 @@
-"""IDX files, the format of MNIST: a big-endian header, then bytes."""
+"""Read IDX files, the format of MNIST: a big-endian header, then bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LARGEST = 4 << 30
 
 
 def read_idx(images: str | Path, labels: str | Path, *, classes: tuple[str, ...] | None = None) -> Dataset:
-    """Images and labels from a pair of IDX files, plain or gzipped.
+    """Return images and labels from a pair of IDX files, plain or gzipped.
 
     Args:
         images: A file of N × H × W bytes (magic number 2051).
@@ -30,7 +30,7 @@ def read_idx(images: str | Path, labels: str | Path, *, classes: tuple[str, ...]
         classes: The names of the classes; by default the numbers up to the largest label.
 
     Raises:
-        DataError: If a file is missing, truncated, too long, not IDX, or they disagree about N.
+        DataError: If a file is missing, truncated, too long or not IDX, or if the files have different numbers of rows.
     """
     pixels, codes = read_idx_array(images, dimensions=3), read_idx_array(labels, dimensions=1)
     if len(pixels) != len(codes):
@@ -49,7 +49,7 @@ def read_idx(images: str | Path, labels: str | Path, *, classes: tuple[str, ...]
 
 
 def read_idx_array(path: str | Path, *, dimensions: int) -> npt.NDArray[np.uint8]:
-    """The bytes of one IDX file, in its shape."""
+    """Return the content of one IDX file as an array of its shape."""
     path = existing_file(path)
     with path.open("rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
@@ -57,7 +57,7 @@ def read_idx_array(path: str | Path, *, dimensions: int) -> npt.NDArray[np.uint8
         with path.open("rb") as file:
             return _parse(gzip.GzipFile(fileobj=file) if zipped else file, dimensions, path)
     except (EOFError, OSError, zlib.error) as error:
-        raise DataError(f"{path} is damaged or truncated ({error}); fetch it again.") from error
+        raise DataError(f"{path} is damaged or truncated ({error}); download it again.") from error
 
 
 def _parse(stream: IO[bytes] | gzip.GzipFile, dimensions: int, path: Path) -> npt.NDArray[np.uint8]:

@@ -1,7 +1,8 @@
-"""The validation images of ILSVRC12 (ImageNet), under WebVision's class indices: the test of what WebVision taught.
+"""The validation images of ILSVRC12 (ImageNet) with the class indices of WebVision: a test set for WebVision.
 
-Two layouts are read: one folder for each WordNet id, or the flat official folder with the devkit's labels. The devkit
-numbers classes 1…1000 in an order of its own, written down in its `meta.mat`; everything here goes by WordNet id.
+Two layouts are read: one folder for each WordNet id, or the flat official folder with the labels of the development kit
+("devkit"). The devkit numbers the classes 1…1000 in its own order, which is in its `meta.mat`. The classes are matched
+by their WordNet ids.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _LABELS = "ILSVRC2012_validation_ground_truth.txt"
 
 
 def read_ilsvrc(name: str, num_classes: int | None, request: Request) -> Dataset:
-    """Validation images, read from disk when asked for, as 256 × 256.
+    """Return the validation images, 256 × 256, which are read from disk when they are needed.
 
     Raises:
         DataError: If the images, their labels or WebVision's class list are missing or malformed.
@@ -75,7 +76,7 @@ def _from_devkit(images: Path, folder: Path, synsets: Synsets, request: Request)
     for number, line in enumerate(read_lines(truth), 1):
         wnid = wnids.get(line.strip())
         if wnid is None:
-            raise DataError(f"{truth}: line {number} is {line[:20]!r}, none of the ids in meta.mat.")
+            raise DataError(f"{truth}: line {number} is {line[:20]!r}, which is not an id in meta.mat.")
         if wnid in labels:
             rows.append((images / f"ILSVRC2012_val_{number:08d}.JPEG", labels[wnid]))
     check_all_exist([path for path, _ in rows])
@@ -83,14 +84,14 @@ def _from_devkit(images: Path, folder: Path, synsets: Synsets, request: Request)
 
 
 def _devkit_ids(path: Path) -> dict[str, str]:
-    """The devkit's class numbers (as text) → WordNet ids."""
+    """Return the WordNet id for each class number (as text) of the devkit."""
     scipy_io = need("scipy.io", "data")
     try:
         synsets = scipy_io.loadmat(existing_file(path), squeeze_me=True)["synsets"]
         numbers, wnids = synsets["ILSVRC2012_ID"], synsets["WNID"]
         return {str(int(number)): str(wnid) for number, wnid in zip(numbers, wnids, strict=True)}
-    except Exception as error:  # scipy meets damage with errors of every kind
-        raise DataError(f"{path} is not the devkit's meta.mat, or damaged ({error}).") from error
+    except Exception as error:  # scipy raises errors of many kinds for a damaged file
+        raise DataError(f"{path} is not the meta.mat of the devkit, or it is damaged ({error}).") from error
 
 
 register("ilsvrc12-mini", partial(read_ilsvrc, "ilsvrc12-mini", MINI_CLASSES), splits=("test",), augment=AUGMENT)

@@ -1,4 +1,4 @@
-"""Images that stay on disk until they are asked for."""
+"""Image files that are read from disk when they are needed."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from torch import Tensor
 from postmax.errors import DataError
 from postmax.extras import need
 
-# Only these: some of Pillow's other decoders start programs.
+# Other formats are refused, because some decoders of Pillow start other programs.
 _FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 _LARGEST_IMAGE = 64_000_000
 _WHITE = (255, 255, 255, 255)
 
 
 class ImageFiles:
-    """Image files as rows: an index gives uint8 (n, 3, H, W).
+    """Image files as a row source: an index tensor gives uint8 images (n, 3, H, W).
 
     Args:
         paths: One file for each row.
-        size: The shorter side is scaled to this and the middle size × size cut out. None leaves images as they are;
-            they must then be of one size.
-        threads: How many images are decoded at once; by default one for each core, eight at most.
-        max_pixels: Larger images are refused before they are decoded: a small file can claim to be enormous.
+        size: The shorter side is scaled to this size, and the middle size × size is cut out. None leaves the images as
+            they are; then they must all have the same size.
+        threads: The number of images that are decoded at once; by default one for each core, at most eight.
+        max_pixels: Larger images are refused before they are decoded, because a small file can decode to a huge image.
 
     Example:
         >>> import tempfile
@@ -80,28 +80,28 @@ class ImageFiles:
 
 
 def read_image(path: str | Path, *, size: int | None = None, max_pixels: int = _LARGEST_IMAGE) -> npt.NDArray[np.uint8]:
-    """One image as RGB bytes (H, W, 3), upright.
+    """Return one image as RGB bytes (H, W, 3), turned as its metadata say.
 
-    Grey, palette, CMYK and 16-bit images are converted; what is transparent becomes white; of an animation it is the
-    first picture. Size and max_pixels are as in `ImageFiles`.
+    Grey, palette, CMYK and 16-bit images are converted. Transparent pixels become white. Of an animation the first
+    picture is taken. `size` and `max_pixels` are those of `ImageFiles`.
 
     Raises:
-        DataError: If the file is missing, no image, truncated, or larger than `max_pixels`.
+        DataError: If the file is missing, not an image, truncated, or larger than `max_pixels`.
     """
     pillow = need("PIL.Image", "data")
     try:
         with pillow.open(path, formats=_FORMATS) as image:
             _check_pixels(image, max_pixels)
             if size is not None:
-                # JPEG decodes to an eighth, quarter or half of its size for nearly nothing.
+                # JPEG images can be decoded at an eighth, a quarter or half of their size, which is much faster.
                 image.draft("RGB", (2 * size, 2 * size))
             upright = need("PIL.ImageOps", "data").exif_transpose(image)
             rgb = _to_rgb(upright, pillow)
             return np.array(rgb if size is None else _middle(rgb, size, pillow))
     except FileNotFoundError as error:
         raise DataError(f"{path} does not exist.") from error
-    except Exception as error:  # decoders fail in any way they like
-        raise DataError(f"{path} cannot be read as an image: {error}. It is damaged, truncated or no image.") from error
+    except Exception as error:  # decoders raise errors of many kinds
+        raise DataError(f"{path} cannot be read: {error}. It is damaged, truncated or not an image.") from error
 
 
 def _check_pixels(image: Any, most: int) -> None:
@@ -112,7 +112,7 @@ def _check_pixels(image: Any, most: int) -> None:
 
 def _to_rgb(image: Any, pillow: Any) -> Any:
     if image.mode.startswith("I"):
-        # Pillow would clip 16 bits to 255; the upper eight of them are the picture.
+        # Pillow would cut off 16-bit pixels at 255, so the upper eight bits are taken instead.
         grey = np.clip(np.asarray(image), 0, 65535).astype(np.uint16) >> 8
         return pillow.fromarray(grey.astype(np.uint8)).convert("RGB")
     if image.mode == "F":
@@ -133,10 +133,12 @@ def _middle(image: Any, size: int, pillow: Any) -> Any:
 
 
 def check_all_exist(paths: Sequence[Path]) -> None:
-    """Look for every file now, one listing for each folder, rather than an hour into training.
+    """Check that every file exists, so that a missing one is not found in the middle of a training.
+
+    Each folder is listed once.
 
     Raises:
-        DataError: If one is missing; the message names the first and counts the others.
+        DataError: If files are missing. The message names the first and counts the others.
     """
     listings: dict[Path, frozenset[str]] = {}
     missing = []

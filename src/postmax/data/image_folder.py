@@ -1,4 +1,4 @@
-"""A folder of images, one subfolder for each class."""
+"""Read a folder of images with one subfolder for each class."""
 
 from __future__ import annotations
 
@@ -26,23 +26,24 @@ def read_image_folder(
     in_memory: bool | None = None,
     threads: int | None = None,
 ) -> Dataset:
-    """The images of a folder whose subfolders are the classes.
+    """Return the images of a folder whose subfolders are the classes.
 
-    Hidden files and what operating systems leave behind (`Thumbs.db`, `desktop.ini`) are passed over. Subfolders of a
-    class belong to it.
+    Hidden files and files of the operating system (`Thumbs.db`, `desktop.ini`) are ignored. Subfolders of a class
+    belong to the class.
 
     Args:
         path: The folder.
-        size: Bring every image to size × size: the shorter side is scaled, the middle cut out. Needed where images
-            differ in size.
-        in_memory: Decode everything now, which also finds every damaged file now. By default up to half a gigabyte.
-        threads: How many images are decoded at once.
+        size: Make every image size × size: the shorter side is scaled, and the middle is cut out. It is needed if the
+            images have different sizes.
+        in_memory: Whether to decode all images now, which also finds all damaged files now. By default images are
+            decoded now if they take at most half a gigabyte.
+        threads: The number of images that are decoded at once.
 
     Raises:
-        DataError: If there are no classes, a class has no images, or a file in it is no image.
+        DataError: If there are no classes, a class has no images, or a file in it is not an image.
     """
     folder = existing_folder(path).resolve()
-    # By name, because paths compare without regard to case on some systems, and class indices must not.
+    # Sorted by name: on some systems paths are compared without regard to case, and class indices must not be.
     classes = sorted((e for e in folder.iterdir() if e.is_dir() and not _is_litter(e.name)), key=lambda e: e.name)
     if not classes:
         raise DataError(f"{folder} has no subfolders; put the images of each class into a folder of its own.")
@@ -73,7 +74,7 @@ def _images(folder: Path) -> Iterator[Path]:
             yield entry
         else:
             known = " ".join(sorted(_SUFFIXES))
-            raise DataError(f"{entry} is no image postmax reads ({known}). Convert it, or take it out of the folder.")
+            raise DataError(f"{entry} is not an image of a known format ({known}). Convert it, or move it elsewhere.")
 
 
 def _is_litter(name: str) -> bool:

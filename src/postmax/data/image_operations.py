@@ -164,7 +164,7 @@ def _per_image(numbers: Tensor) -> Tensor:
 
 
 def _histograms(images: Tensor) -> Tensor:
-    """(B, C, 256): how often each grey level occurs in each channel of each image."""
+    """Return (B, C, 256), how often each grey level occurs in each channel of each image."""
     count, channels = images.shape[:2]
     place = torch.arange(count * channels, device=images.device).view(count, channels, 1) * 256
     found = torch.bincount((images.flatten(2) + place).flatten(), minlength=count * channels * 256)
@@ -177,7 +177,7 @@ def _look_up(images: Tensor, table: Tensor) -> Tensor:
 
 
 def _grey(images: Tensor) -> Tensor:
-    """(B, 1, H, W): the grey version of images; grey images are their own."""
+    """Return (B, 1, H, W): the grey version of images; grey images are their own."""
     if images.shape[1] == 1:
         return images
     weights = torch.tensor(_LUMA, device=images.device).view(1, 3, 1, 1)
@@ -201,7 +201,7 @@ def _affine(images: Tensor, matrix: tuple[Tensor, ...]) -> Tensor:
     y = torch.arange(height, device=images.device)[:, None]
 
     def place(along_x: Tensor, along_y: Tensor, start: Tensor) -> Tensor:
-        """The coordinate of every pixel before, (B, H, W)."""
+        """Return the coordinate of every pixel before, (B, H, W)."""
         numbers = (along_x, along_y, start + along_x * 0.5 + along_y * 0.5)
         step_x, step_y, first = ((n * _FIXED_POINT + 0.5).floor().long()[:, None, None] for n in numbers)
         return (first + step_x * x + step_y * y) >> 16

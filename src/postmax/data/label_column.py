@@ -1,4 +1,4 @@
-"""The labels of a table and nothing else: read, and written back with every other cell as it was."""
+"""Read the labels of a data table, and write other labels into it while all other cells stay the same."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ class LabelColumn:
     """The labels of a file.
 
     Attributes:
-        values: One for each row, of the column's own type; from CSV whole numbers if all are, else text.
-        column: What the column is called; None for an `.npy` file, which is all labels.
+        values: One label for each row, of the type of the column. From CSV they are whole numbers if all of them are,
+            otherwise text.
+        column: The name of the column; None for an `.npy` file, which has only labels.
     """
 
     values: npt.NDArray[Any]
@@ -33,14 +34,15 @@ class LabelColumn:
 
 
 def read_labels(path: str | Path, column: str | None = None) -> LabelColumn:
-    r"""The labels in a CSV, Parquet or `.npy` file.
+    r"""Return the labels in a CSV, Parquet or `.npy` file.
 
     Args:
         path: The file.
-        column: Which column; by default the only one, or the one called label, labels, y, target, targets or class.
+        column: The name of the column; by default the only column, or the one called label, labels, y, target, targets
+            or class.
 
     Raises:
-        DataError: If the file is damaged, or it is not clear which column is meant.
+        DataError: If the file is damaged, or if it is not clear which column holds the labels.
 
     Example:
         >>> import tempfile
@@ -59,7 +61,7 @@ def read_labels(path: str | Path, column: str | None = None) -> LabelColumn:
         column = label_column(table.header, column, path)
         texts = np.array(table.column(table.header.index(column)), dtype=object)
         numbers = label_values(texts)
-        # 1.50 would come back as 1.5; whole numbers come back as they were.
+        # As a number 1.50 would be written back as 1.5. Whole numbers are written back as they were.
         return LabelColumn(numbers if numbers.dtype.kind == "i" else texts, column)
     if is_parquet(path):
         content = read_parquet(path)
@@ -69,7 +71,7 @@ def read_labels(path: str | Path, column: str | None = None) -> LabelColumn:
 
 
 def encode_column(column: LabelColumn, where: str) -> EncodedLabels:
-    """Class indices of a column, sorted as numbers if all labels are numbers; names stay as they are written.
+    """Return class indices for a column. Classes are sorted as numbers if all labels are, and keep their text.
 
     Example:
         >>> encode_column(LabelColumn(np.array(["10.0", "9.0"], dtype=object), "y"), "example").classes
@@ -84,23 +86,23 @@ def encode_column(column: LabelColumn, where: str) -> EncodedLabels:
 
 
 def comparable(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Text that is numbers throughout as numbers, so that 3 and 3.0 are one label; anything else as it is."""
+    """Return texts as numbers if all of them are, so that 3 and 3.0 are the same label. Otherwise return the values."""
     return label_values(values) if values.dtype == object and all(isinstance(v, str) for v in values) else values
 
 
 def write_labels(
     source: str | Path, out: str | Path, values: Sequence[Any] | npt.NDArray[Any], *, column: str | None = None
 ) -> None:
-    """Write `source` to `out` with other labels, in the same format, whole or not at all.
+    """Write `source` to `out` with other labels, in the same format. The file appears when it is complete.
 
-    In CSV every other cell keeps its text, quotes and line ending. In Parquet every other column, the types and the
-    metadata stay; the labels keep their type.
+    In CSV all other cells keep their text and quotes, and lines keep their endings. In Parquet all other columns, the
+    types and the metadata stay the same.
 
     Args:
-        source: The file to take everything else from.
+        source: The file with everything else.
         out: The file to write; it may be `source`.
         values: One label for each row.
-        column: As in `read_labels`.
+        column: The name of the column, see `read_labels`.
 
     Raises:
         DataError: If there are more or fewer values than rows, or they do not fit the type of the column.
@@ -134,7 +136,7 @@ def _replaced_in_csv(table: CsvTable, labels: list[Any], column: str | None, sou
     place = table.header.index(label_column(table.header, column, source))
     rows = [row.copy() for row in table.rows]
     for row, old, label in zip(rows, table.column(place), labels, strict=True):
-        if old != str(label):  # a label that stays keeps its text too
+        if old != str(label):  # a label that does not change keeps its text
             row[place] = quote(str(label), table.delimiter, like=row[place])
     return replace(table, rows=rows)
 
@@ -149,7 +151,7 @@ def _replaced_in_parquet(table: Any, labels: list[Any], column: str | None, sour
         new = arrow.array(labels, type=plain).cast(field.type)
     except arrow.ArrowException:
         new = None
-    if new is None or new.to_pylist() != labels:  # arrow would cut 1.5 down to 1
+    if new is None or new.to_pylist() != labels:  # arrow would turn 1.5 into 1
         raise DataError(f"{source}: the labels do not fit column {field.name!r} of type {field.type}.")
     return table.set_column(place, field, new)
 
@@ -158,9 +160,9 @@ def _read_npy(path: Path) -> npt.NDArray[Any]:
     try:
         labels = load_arrays(path).get("array")
     except DataError as error:
-        raise DataError(f"{path} is no CSV, Parquet or whole .npy file of labels: {error}") from error
+        raise DataError(f"{path} is not a CSV, Parquet or complete .npy file of labels: {error}") from error
     if labels is None or labels.ndim != 1:
-        raise DataError(f"{path} must hold one label a row: one array of one dimension.")
+        raise DataError(f"{path} must hold one label for each row: one array of one dimension.")
     return labels
 
 

@@ -1,4 +1,4 @@
-"""Mixup: train on mixtures of pairs of rows and of their labels (Zhang et al., 2018)."""
+"""Mixup: training on mixtures of pairs of rows and of their labels (Zhang et al., 2018)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from postmax.errors import InputError, LabelError
 
 
 class Mixed(NamedTuple):
-    """Mixtures of pairs.
+    """Rows that are mixed in pairs.
 
     Attributes:
         inputs: weight · inputs + (1 − weight) · inputs[partner].
         targets: The same mixture of the label distributions, (B, K).
-        partner: For each row the other row of its pair, (B,).
-        weight: λ of each row, (B,).
+        partner: (B,) the other row of the pair of each row.
+        weight: (B,) λ of each row.
     """
 
     inputs: Tensor
@@ -39,19 +39,20 @@ def mixup(
 ) -> Mixed:
     """Mix every row with another one, with λ from Beta(alpha, alpha).
 
-    The mixed targets go into `postmax.FPMLLoss` as they are.
+    `postmax.FPMLLoss` takes the mixed targets as its target.
 
     Args:
         inputs: Floats (B, ...), after augmentation.
         targets: Class indices (B,), or label distributions (B, K).
-        alpha: Positive. 1 draws λ uniformly; small values mix little.
-        generator: Where the random numbers come from; by default torch's global generator.
-        num_classes: K; needed for class indices.
-        per_sample: One λ for each row instead of one for the batch.
-        at_least_half: Replace λ by max(λ, 1 − λ), so that a row stays the larger part (MixMatch, DivideMix).
+        alpha: A positive number. With 1, λ is uniform; with small values most rows are mixed little.
+        generator: The source of the random numbers; by default torch's global generator.
+        num_classes: K; needed if the targets are class indices.
+        per_sample: Whether each row has its own λ, instead of one for the batch.
+        at_least_half: Whether to replace λ by max(λ, 1 − λ), so that each row is the larger part of its mixture
+            (MixMatch, DivideMix).
 
     Raises:
-        InputError: If alpha is not positive, or inputs and targets do not go together.
+        InputError: If alpha is not positive, or if inputs and targets do not have the same number of rows.
         LabelError: If a class index is outside 0…K−1.
 
     Example:
@@ -80,10 +81,10 @@ def beta(
     *,
     device: torch.device | str = "cpu",
 ) -> Tensor:
-    """`count` draws from Beta(alpha, alpha) in float64, which `torch.distributions` cannot draw from a generator.
+    """Return `count` draws from Beta(alpha, alpha) in float64. `torch.distributions` does not take a generator.
 
     G₁/(G₁ + G₂) of two Gamma(alpha) variables, taken as logarithms of Gamma(alpha + 1)·U^(1/alpha): for small alpha
-    both would often underflow to 0, and 0/0 is no weight.
+    both would often underflow to 0, and 0/0 is not a number.
 
     Raises:
         InputError: If alpha is not a positive number.
@@ -92,7 +93,7 @@ def beta(
         raise InputError(f"alpha of the Beta distribution must be positive and finite, got {alpha}.")
     shape = torch.full((2, count), alpha + 1, dtype=torch.float64, device=device)
     gamma = torch._standard_gamma(shape, generator=generator)
-    uniform = 1 - torch.rand(2, count, generator=generator, dtype=torch.float64, device=device)  # never 0
+    uniform = 1 - torch.rand(2, count, generator=generator, dtype=torch.float64, device=device)  # it is never 0
     first, second = gamma.log() + uniform.log() / alpha
     return torch.sigmoid(first - second)
 

@@ -1,4 +1,4 @@
-"""MNIST, Fashion-MNIST and KMNIST: the same four files under different addresses."""
+"""MNIST, Fashion-MNIST and KMNIST, which have the same four files at different addresses."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _DIGITS = tuple("0123456789")
 
 @dataclass(frozen=True)
 class MnistFamily:
-    """One member of the family.
+    """One of the three data sets.
 
     Attributes:
         name: Its name, which is also the folder of its files.
-        torchvision: The folder torchvision keeps it in.
-        url: Where the four files are.
-        md5: Of train images, train labels, test images, test labels, gzipped.
+        torchvision: The folder in which torchvision keeps it.
+        url: The address of the folder of the four files.
+        md5: The MD5 of train images, train labels, test images and test labels, gzipped.
         classes: The names of the classes.
-        counts: How many images each class has in each split.
-        statistics: Mean and deviation of the pixels, where published.
+        counts: The number of images of each class in each split.
+        statistics: Mean and deviation of the pixels, if they are published.
     """
 
     name: str
@@ -90,10 +90,10 @@ KMNIST = MnistFamily(
 
 
 def read_mnist(family: MnistFamily, request: Request) -> Dataset:
-    """The images and labels of a split; gzipped files are checked against their MD5, all of them by their content.
+    """Return the images and labels of a split. The MD5 of gzipped files and the class counts of all files are checked.
 
     Raises:
-        DataError: If a file is missing, damaged, or belongs to another member of the family.
+        DataError: If a file is missing, damaged, or belongs to another data set.
     """
     prefix, first = _PREFIXES[request.split], 0 if request.split == "train" else 2
     paths = []
@@ -111,7 +111,7 @@ def read_mnist(family: MnistFamily, request: Request) -> Dataset:
     if counts != tuple(family.counts[request.split]):
         raise DataError(
             f"{paths[1]}: the classes have {counts} images, but those of {family.name} have "
-            f"{family.counts[request.split]}. It is another data set's file, or damaged."
+            f"{family.counts[request.split]}. It is the file of another data set, or it is damaged."
         )
     return replace(dataset, name=family.name, statistics=family.statistics)
 

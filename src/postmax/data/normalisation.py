@@ -1,4 +1,4 @@
-"""Channel statistics for normalising images: the published ones by name, or computed from the images."""
+"""Channel statistics to normalise images with: published ones by name, or computed from the images."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from postmax.data.dataset import RowSource, Statistics
 from postmax.data.prefetch import read_ahead
 from postmax.errors import InputError
 
-# A plain name has the deviation over all pixels. Released code of the noisy-label literature differs, and accuracies
-# are compared to the tenth of a per cent, so its other conventions have names of their own:
+# A plain name has the deviation over all pixels. The published code of papers uses different numbers, and accuracies
+# are compared to a tenth of a per cent. So other conventions have their own names:
 #   (plain)  APL, ALFs, ANL
 #   :elr     ELR, SOP, CIFAR-N, CORES, RDA, NLS and the authors' f-PML; the CIFAR-10 deviations are smaller because they
 #            are those within an image, averaged over images
@@ -32,13 +32,13 @@ STATISTICS = {
 
 
 def channel_statistics(images: Tensor | RowSource, *, rows_at_once: int = 256) -> Statistics:
-    """Mean and standard deviation of each channel over all pixels of all images, exact up to the last rounding.
+    """Return the mean and standard deviation of each channel over all pixels of all images.
 
-    Pixels are counted by their value, so no sum ever rounds, however large the data set, in memory or streamed.
+    Pixels are counted by their value, so the sums are exact for data sets of any size.
 
     Args:
         images: uint8 (N, C, H, W): a tensor, or a `RowSource` that stream from disk.
-        rows_at_once: How many images are held in memory at a time.
+        rows_at_once: The number of images that are in memory at the same time.
 
     Raises:
         InputError: If there are no images or they are not uint8 (N, C, H, W).
@@ -60,7 +60,7 @@ def channel_statistics(images: Tensor | RowSource, *, rows_at_once: int = 256) -
 
 
 def _count_values(images: Tensor) -> Tensor:
-    """How often each value 0…255 occurs in each channel: (C, 256)."""
+    """Return how often each value 0…255 occurs in each channel: (C, 256)."""
     if images.dtype != torch.uint8 or images.dim() != 4:
         raise InputError(
             f"channel statistics are for uint8 images (N, C, H, W), got {images.dtype} of shape {tuple(images.shape)}."
@@ -69,7 +69,7 @@ def _count_values(images: Tensor) -> Tensor:
 
 
 def _mean_and_deviation(counts: list[int]) -> tuple[float, float]:
-    """In whole numbers, which Python keeps exact, until the two divisions by 255."""
+    """Return mean and deviation. All sums are whole numbers, which are exact in Python."""
     pixels = sum(counts)
     total = sum(value * count for value, count in enumerate(counts))
     squares = sum(value * value * count for value, count in enumerate(counts))

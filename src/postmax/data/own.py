@@ -1,4 +1,4 @@
-"""A person's own data, whatever its format."""
+"""Read data of your own, in any of the known formats."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def read_own(
     size: int | None = None,
     encoder: TableEncoder | None = None,
 ) -> Dataset:
-    """A file or folder as a data set, by what it is.
+    """Return a file or folder as a data set. Its format follows from its name and its first bytes.
 
     Args:
         path: A CSV or Parquet table, an `.npz`, IDX images, or a folder of images.
-        labels: The column of a table, the array of an `.npz`, or the label file of IDX images; where it can be found
-            by its usual name it need not be given.
-        drop: Columns of a table that are no features.
-        missing: What becomes of missing numbers in a table; see `read_table`.
-        size: Side to which the images of a folder are brought.
-        encoder: How an earlier table was turned into features.
+        labels: The column of a table, the array of an `.npz`, or the label file of IDX images. It is not needed if it
+            has a usual name.
+        drop: Columns of a table that are not features.
+        missing: What to do with missing numbers in a table; see `read_table`.
+        size: The side of the images of a folder after scaling.
+        encoder: The encoder of an earlier table, to turn columns into the same features.
 
     Raises:
-        DataError: If the file is of no known format, or cannot be read.
+        DataError: If the format of the file is unknown, or if the file cannot be read.
     """
     path = Path(path).expanduser()
     if path.is_dir():
@@ -56,22 +56,22 @@ def read_own(
         return read_npz(path, labels=labels)
     if is_idx(path):
         return read_idx(path, idx_labels(path, labels))
-    raise DataError(f"{path} is of no format postmax knows: {_FORMATS}.")
+    raise DataError(f"{path} has an unknown format. postmax reads {_FORMATS}.")
 
 
 def is_table(path: str | Path) -> bool:
-    """Whether `read_own` takes the file for a table."""
+    """Return whether `read_own` reads the file as a table."""
     return is_csv(Path(path)) or is_parquet(Path(path))
 
 
 def names_label_file(path: str | Path) -> bool:
-    """Whether `labels` names a file for these rows, as it does for IDX images, and not a column or an array."""
+    """Return whether the labels of these rows are in another file, as for IDX images."""
     path = Path(path).expanduser()
     return path.is_file() and not is_table(path) and path.suffix.lower() != ".npz" and is_idx(path)
 
 
 def is_idx(path: Path) -> bool:
-    """Whether the file is named or starts like an IDX file; gzipped ones are known by their name."""
+    """Return whether the name or the first bytes of a file are those of an IDX file."""
     if "idx" in path.name.lower():
         return True
     with path.open("rb") as file:
@@ -79,7 +79,7 @@ def is_idx(path: Path) -> bool:
 
 
 def idx_labels(images: Path, given: str | None) -> Path:
-    """The label file of IDX images: the one given, or the one named as MNIST names it."""
+    """Return the label file of IDX images: the given one, or the one with the name that MNIST uses."""
     if given is not None:
         return existing_file(given)
     beside = images.with_name(images.name.replace("images", "labels").replace("idx3", "idx1"))
@@ -89,10 +89,10 @@ def idx_labels(images: Path, given: str | None) -> Path:
 
 
 def with_classes(dataset: Dataset, classes: tuple[str, ...]) -> Dataset:
-    """The same rows with labels counted as in `classes`, of which the data set may have only some.
+    """Return the same rows with labels that are indices into `classes`. The data set may have only some of the classes.
 
     Raises:
-        DataError: If it has a class that is not among them.
+        DataError: If the data set has a class that is not in `classes`.
     """
     new = sorted(set(dataset.classes) - set(classes))
     if new:
@@ -102,9 +102,9 @@ def with_classes(dataset: Dataset, classes: tuple[str, ...]) -> Dataset:
 
 
 def fingerprint(path: str | Path) -> str:
-    """SHA-256 of a file; of a folder, of the names and contents of all files in it.
+    """Return the SHA-256 of a file, or of the names and contents of all files in a folder.
 
-    Of folders of more than a gigabyte, names and sizes have to do: reading everything twice would take too long.
+    For a folder of more than a gigabyte it is that of names and sizes, because reading all files would take too long.
     """
     path = Path(path).expanduser()
     if not path.is_dir():

@@ -1,4 +1,4 @@
-"""Operations on a whole batch of images that torch has only for one image at a time, or only slowly."""
+"""Operations on a batch of images that torch has for one image only, or that are slow in torch."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from postmax.errors import InputError
 
 
 def windows(images: Tensor, top: Tensor, left: Tensor, rows: int, columns: int) -> Tensor:
-    """From each image (or from one image for all) the window that begins at (top, left): (B, C, rows, columns).
+    """Return windows (B, C, rows, columns) that begin at (top, left), from each image or from one image for all.
 
-    A row of a window is `columns` neighbours in memory. So all windows are one `index_select` among all runs of that
-    length, a view that costs nothing; copying whole rows is twice as fast as gathering pixels.
+    The pixels of a row of a window are neighbours in memory. So all windows are one `index_select` among all runs of
+    this length, which are a view of the images. Copying whole rows is twice as fast as gathering pixels.
 
     Example:
         >>> image = torch.arange(9).view(1, 1, 3, 3)
@@ -34,10 +34,10 @@ def windows(images: Tensor, top: Tensor, left: Tensor, rows: int, columns: int) 
 
 
 def mirror_some(images: Tensor, flip: Tensor) -> Tensor:
-    """The uint8 images, mirrored left to right where `flip` is 1.
+    """Return the uint8 images, mirrored left to right where `flip` is 1.
 
-    `a ^ ((a ^ b) & mask)` takes b where the mask is all ones and a where it is zero: on bytes that is several times
-    as fast as `torch.where`.
+    `a ^ ((a ^ b) & mask)` is b where all bits of the mask are one, and a where they are zero. For bytes this is several
+    times as fast as `torch.where`.
 
     Example:
         >>> images = torch.tensor([1, 2, 1, 2], dtype=torch.uint8).view(2, 1, 1, 2)
@@ -50,10 +50,12 @@ def mirror_some(images: Tensor, flip: Tensor) -> Tensor:
 
 @lru_cache(maxsize=64)
 def scale_and_shift(statistics: Statistics | None, channels: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """(x/255 − mean)/std as x·scale + shift, both (C, 1, 1); remembered, so that a GPU gets them once.
+    """Return scale and shift, (C, 1, 1) each, with x·scale + shift = (x/255 − mean)/std.
+
+    They are cached, so that they are copied to a GPU only once.
 
     Raises:
-        InputError: If the statistics are of another number of channels.
+        InputError: If the statistics have another number of channels.
     """
     mean, std = ((0.0,) * channels, (1.0,) * channels) if statistics is None else (statistics.mean, statistics.std)
     if not len(mean) == len(std) == channels:

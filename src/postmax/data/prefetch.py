@@ -1,4 +1,4 @@
-"""Reading ahead: slow reads run in a few threads while their results are used in order."""
+"""Read ahead: threads read the next values while the current one is used."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Value = TypeVar("Value")
 def read_ahead(
     read: Callable[[Key], Value], keys: Iterable[Key], *, threads: int = 2, ahead: int = 4
 ) -> Generator[Value, None, None]:
-    """Yield `read(key)` for every key in order, while threads are already reading the next ones.
+    """Yield `read(key)` for every key in order, while threads read the next keys.
 
-    At most `ahead` results wait at any time. An error in `read` is raised here, when its turn comes. The threads end
-    with the iterator: when it is exhausted, closed, dropped, or left by an exception.
+    At most `ahead` results wait at the same time. An error in `read` is raised when its result is due. The threads end
+    with the iterator: when it is exhausted, closed, deleted, or left by an exception.
 
     Example:
         >>> list(read_ahead(str.upper, ["a", "b", "c"]))

@@ -1,7 +1,7 @@
-"""Pickles of plain numpy arrays, read without running anything that a pickle asks for.
+"""Read pickles of plain numpy arrays without running code from them.
 
-A pickle is a program that may import and call whatever it likes. The few data sets published as pickles need four
-names; each is answered with a stand-in from this file, so not even numpy's own reconstruction code is run.
+A pickle is a program that can import and call anything. The few data sets that are published as pickles need four
+names. Each of them is replaced by a stand-in from this file, so that no code of other packages runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from postmax.errors import DataError
 
 Plain: TypeAlias = Mapping[str, Any]
 
-# Containers, numbers, strings, and what rebuilds an array: no persistent ids, extensions, classes or buffers.
+# The instructions for containers, numbers, strings and arrays. Persistent ids, extensions, classes and buffers are not
+# among them.
 _ALLOWED_OPCODES = frozenset(
     """
     PROTO STOP FRAME MARK POP POP_MARK MEMOIZE PUT BINPUT LONG_BINPUT GET BINGET LONG_BINGET
@@ -28,20 +29,20 @@ _ALLOWED_OPCODES = frozenset(
     UNICODE BINUNICODE SHORT_BINUNICODE BINUNICODE8
     EMPTY_DICT DICT SETITEM SETITEMS EMPTY_LIST LIST APPEND APPENDS EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3
     GLOBAL STACK_GLOBAL REDUCE BUILD
-    """.split()  # noqa: SIM905  (a table of words reads better)
+    """.split()  # noqa: SIM905  (a list of words is easier to read)
 )
 _DTYPES = {code: np.dtype(code) for code in ("b1", "u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f4", "f8")}
 
 
 def load_plain(data: bytes, where: str) -> Plain:
-    """The dictionary in a pickle of plain values and numeric arrays; keys become `str`.
+    """Return the dictionary in a pickle of plain values and numeric arrays; keys become `str`.
 
     Args:
-        data: The pickle. Those written by Python 2 are read too, their strings as bytes.
-        where: The file to name in errors.
+        data: The pickle. Pickles of Python 2 are read too; their strings become bytes.
+        where: The name of the file, for error messages.
 
     Raises:
-        DataError: If the pickle is damaged, wants anything else, or is no dictionary.
+        DataError: If the pickle is damaged, needs anything else, or is not a dictionary.
 
     Example:
         >>> load_plain(pickle.dumps({"labels": [3, 1], "data": np.arange(2)}), "example")
@@ -57,7 +58,7 @@ def load_plain(data: bytes, where: str) -> Plain:
         return {_text(key): v.build() if isinstance(v, _Array) else v for key, v in content.items()}
     except DataError:
         raise
-    except Exception as error:  # a damaged pickle fails in any way it likes
+    except Exception as error:  # a damaged pickle can raise errors of any kind
         raise DataError(f"{where} is damaged or truncated: it cannot be unpickled ({error}).") from error
 
 
@@ -65,7 +66,7 @@ def _check_opcodes(data: bytes, where: str) -> None:
     for opcode, argument, _ in pickletools.genops(data):
         if opcode.name not in _ALLOWED_OPCODES:
             raise DataError(f"{where} uses the pickle instruction {opcode.name}; it is refused. Use the official file.")
-        # A memo as large as its largest index is allocated at once: five bytes could ask for all memory.
+        # The memo is allocated for its largest index, so a few bytes could otherwise use all memory.
         if opcode.name in {"PUT", "LONG_BINPUT"} and int(argument or 0) > len(data):
             raise DataError(f"{where} is damaged: it asks for a memo of {argument} entries.")
 
@@ -83,7 +84,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 class _StandIn:
-    """A function the pickle may call, and do nothing else with."""
+    """A function that the pickle may call. Nothing else can be done with it."""
 
     __slots__ = ("_function",)
 
@@ -129,7 +130,7 @@ class _Array:
 
 
 def _latin1(text: str, encoding: Any) -> bytes:
-    """`_codecs.encode`, as protocol 2 of Python 3 spells bytes."""
+    """Stand in for `_codecs.encode`, which pickles of protocol 2 use for bytes."""
     if _text(encoding) != "latin1":
         raise ValueError(f"the encoding {encoding!r} is refused")
     return text.encode("latin1")

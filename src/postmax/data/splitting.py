@@ -1,4 +1,4 @@
-"""Which rows are held out."""
+"""Choose rows at random, with the same share of every class."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from postmax.random_bits import random_bits
 
 
 def stratified_mask(labels: Tensor, share: float, *, seed: int = 0, key: str = "split") -> Tensor:
-    """True for `share` of each class, drawn from `seed`: the same rows on every machine.
+    """Return a mask that is True for a share of the rows of each class. A seed gives the same rows on every machine.
 
     Another `key` gives an unrelated draw from the same seed, for a second split of the same rows.
 
@@ -24,7 +24,7 @@ def stratified_mask(labels: Tensor, share: float, *, seed: int = 0, key: str = "
 
 
 def stratified_rows(labels: Tensor, rows: int, *, seed: int = 0, key: str = "split") -> Tensor:
-    """True for exactly `rows` rows, as evenly from the classes as whole numbers allow.
+    """Return a mask that is True for exactly `rows` rows, with the share of every class as equal as possible.
 
     Example:
         >>> stratified_rows(torch.tensor([0, 0, 0, 0, 1, 1]), 4).view(3, 2).sum()
@@ -33,7 +33,7 @@ def stratified_rows(labels: Tensor, rows: int, *, seed: int = 0, key: str = "spl
     counts = torch.bincount(labels).double()
     ideal = counts * rows / len(labels)
     wanted = ideal.floor()
-    # Whole numbers first, then one more where most is missing; the first of equals.
+    # Each class gets its share rounded down. The rows that are left go to the classes with the largest remainders.
     missing = int(rows - wanted.sum())
     most = (ideal - wanted).argsort(descending=True, stable=True)[:missing]
     wanted[most] += 1
@@ -41,7 +41,7 @@ def stratified_rows(labels: Tensor, rows: int, *, seed: int = 0, key: str = "spl
 
 
 def _pick(labels: Tensor, wanted: Sequence[int], seed: int, key: str) -> Tensor:
-    """True for so many rows of each class."""
+    """Return a mask that is True for the wanted number of rows of each class."""
     keys = random_bits(len(labels), seed, key)
     mask = torch.zeros(len(labels), dtype=torch.bool)
     for code, count in enumerate(wanted):

@@ -1,4 +1,4 @@
-"""The class list that WebVision and ILSVRC12 share: WebVision's `info/synsets.txt`."""
+"""The list of classes that WebVision and ILSVRC12 share: the file `info/synsets.txt` of WebVision."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _WNID = re.compile(r"n\d{8}")
 
 @dataclass(frozen=True)
 class Synsets:
-    """WordNet ids in the order of WebVision's class indices, and a readable name for each class."""
+    """The WordNet id and a readable name of each class, in the order of the class indices of WebVision."""
 
     ids: tuple[str, ...]
     names: tuple[str, ...]
 
     def first(self, count: int | None) -> Synsets:
-        """The first `count` classes, or all."""
+        """Return the first `count` classes, or all."""
         return Synsets(self.ids[:count], self.names[:count])
 
 
@@ -30,7 +30,7 @@ def read_synsets(path: Path) -> Synsets:
     """Read `synsets.txt`, whose lines are like `n01440764 tench, Tinca tinca`.
 
     Raises:
-        DataError: If it is missing, or a line does not start with a WordNet id of its own.
+        DataError: If it is missing, or if a line does not start with a WordNet id that no other line has.
     """
     ids, names = [], []
     for number, line in enumerate(read_lines(path), 1):
@@ -38,13 +38,13 @@ def read_synsets(path: Path) -> Synsets:
         if not _WNID.fullmatch(wnid) or wnid in ids:
             raise DataError(f"{path}: line {number} must start with a WordNet id of its own, it is {line[:40]!r}.")
         ids.append(wnid)
-        # Different classes share a first word ("crane"), so the id stays in the name.
+        # Some classes have the same first word ("crane"), so the id is part of the name.
         names.append(f"{wnid} {words.partition(',')[0]}".strip())
     return Synsets(tuple(ids), tuple(names))
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of an official list, without blank ones at the end.
+    """Return the lines of an official list, without blank lines at the end.
 
     Raises:
         DataError: If the file is missing, empty or not text.
@@ -56,7 +56,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def webvision_folder(request: Request) -> Path:
-    """The folder WebVision was unpacked in: `root/webvision`, or `root` itself.
+    """Return the folder of WebVision: `root/webvision`, or `root` itself.
 
     Raises:
         DataError: If `info/synsets.txt` is in neither.

@@ -1,4 +1,4 @@
-"""Columns of a table as one matrix of numbers: the same for the table a model saw first and every later one."""
+"""Turn the columns of a data table into features, in the same way for the training table and for later ones."""
 
 from __future__ import annotations
 
@@ -22,22 +22,27 @@ _MOST_CATEGORIES = 100
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A column of numbers; `fill` stands in for missing values: None if they are errors, NaN if they stay missing."""
+    """A column of numbers.
+
+    Attributes:
+        name: The name of the column.
+        fill: The number that replaces missing values. None if they are errors, NaN if they stay missing.
+    """
 
     name: str
     fill: float | None = None
 
     @property
     def features(self) -> list[str]:
-        """A name for each feature the column gives."""
+        """The names of the features of this column."""
         return [self.name]
 
     def encode(self, values: npt.NDArray[Any], where: str) -> npt.NDArray[np.float32]:
-        """The features (N, 1)."""
+        """Return the features (N, 1)."""
         numbers = _numbers(values)
         if numbers is None:
             row = next(i for i in range(len(values)) if _numbers(values[i : i + 1]) is None)
-            raise DataError(f"{where}: row {row} holds {values[row]!r}, which is no number.")
+            raise DataError(f"{where}: row {row} holds {values[row]!r}, which is not a number.")
         if self.fill is not None:
             numbers = np.where(np.isnan(numbers), self.fill, numbers)
         with np.errstate(over="ignore"):
@@ -51,29 +56,34 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """A column of text: one feature for each category, 1 where it applies. A missing value is the category `""`."""
+    """A column of text. It has one feature for each category, which is 1 for rows of this category.
+
+    Attributes:
+        name: The name of the column.
+        categories: The categories. A missing value is the category `""`.
+    """
 
     name: str
     categories: tuple[str, ...]
 
     @property
     def features(self) -> list[str]:
-        """A name for each feature the column gives."""
+        """The names of the features of this column."""
         return [f"{self.name}={category or '(missing)'}" for category in self.categories]
 
     def encode(self, values: npt.NDArray[Any], where: str) -> npt.NDArray[np.float32]:
-        """The features (N, number of categories)."""
+        """Return the features (N, number of categories)."""
         place = {category: i for i, category in enumerate(self.categories)}
         texts = _texts(values)
         new = next((row for row, text in enumerate(texts) if text not in place), None)
         if new is not None:
-            raise DataError(f"{where}: row {new} holds {texts[new][:60]!r}, none of the categories seen before.")
+            raise DataError(f"{where}: row {new} holds {texts[new][:60]!r}, which is a new category.")
         return np.eye(len(place), dtype=np.float32)[[place[text] for text in texts]]
 
 
 @dataclass(frozen=True)
 class TableEncoder:
-    """How columns become features.
+    """An encoder that turns the columns of a data table into features.
 
     Example:
         >>> columns = {"age": np.array([30.0, 40.0]), "colour": np.array(["red", "blue"], dtype=object)}
@@ -96,16 +106,16 @@ class TableEncoder:
         missing: Missing = "error",
         where: str = "the table",
     ) -> TableEncoder:
-        """Decide on each column: numbers where every value is a number, one-hot otherwise.
+        """Return an encoder for a table: a column is numbers if all its values are, and otherwise categories.
 
         Args:
-            columns: The table, without its label.
-            categorical: Columns to treat as text although they look like numbers.
+            columns: The columns of the table, without the label.
+            categorical: Columns of numbers that are categories.
             missing: What to do with missing numbers: an error, the median of the column, or keep them as NaN.
-            where: The file to name in errors.
+            where: The name of the file, for error messages.
 
         Raises:
-            DataError: If a column is entirely missing, or text with more than 100 different values.
+            DataError: If a column has no values, or if it is text with more than 100 different values.
         """
         return cls(
             tuple(_fit_column(name, v, name in categorical, missing, where) for name, v in columns.items()),
@@ -113,28 +123,28 @@ class TableEncoder:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """A name for each feature."""
+        """The names of all features."""
         return tuple(feature for column in self.columns for feature in column.features)
 
     def encode(self, columns: Columns, *, where: str = "the table") -> Tensor:
-        """The features of a table, float32 (N, d). Columns the encoder does not know are passed over.
+        """Return the features of a table, float32 (N, d). Columns that the encoder does not know are ignored.
 
         Raises:
-            DataError: If a column is missing, a number is missing, infinite or no number, or a category is new.
+            DataError: If a column is missing, a value is missing, infinite or not a number, or a category is new.
         """
         absent = [column.name for column in self.columns if column.name not in columns]
         if absent:
-            raise DataError(f"{where} has no column {absent[0]!r}, which the features are made of.")
+            raise DataError(f"{where} has no column {absent[0]!r}, which the features need.")
         parts = [c.encode(columns[c.name], f"{where}: column {c.name!r}") for c in self.columns]
         return torch.from_numpy(np.concatenate(parts, axis=1))
 
     def to_dict(self) -> dict[str, Any]:
-        """The encoder as plain values, for a JSON file."""
+        """Return the encoder as plain values, for a JSON file."""
         return {"columns": [asdict(column) for column in self.columns]}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> TableEncoder:
-        """The encoder `to_dict` described."""
+        """Return the encoder that `to_dict` described."""
         return cls(
             tuple(
                 CategoryColumn(c["name"], tuple(c["categories"])) if "categories" in c else NumberColumn(**c)
@@ -158,7 +168,7 @@ def _fit_column(
         return CategoryColumn(name, tuple(categories))
     known = numbers[np.isfinite(numbers)]
     if not len(known):
-        raise DataError(f"{where} has no values at all. Drop it.")
+        raise DataError(f"{where} has no values. Drop it.")
     fill = {"error": None, "median": float(np.median(known)), "keep": float("nan")}[missing]
     return NumberColumn(name, fill)
 
@@ -167,15 +177,15 @@ def _unusable(where: str, numbers: npt.NDArray[np.float64], rows: npt.NDArray[np
     shown = ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
     missing = np.isnan(numbers[rows[0]])
     what = "no value" if missing else f"{numbers[rows[0]]}, too large for a feature"
-    advice = 'Fill them in, drop the rows, or ask for missing="median".' if missing else "Mend or drop the rows."
+    advice = 'Fill them in, drop the rows, or set missing="median".' if missing else "Correct or drop the rows."
     return f"{where}: row {rows[0]} has {what} ({len(rows)} such rows: {shown}). {advice}"
 
 
 def _numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
-    """The values as float64 with NaN for missing ones; None if one of them is no number."""
+    """Return the values as float64, with NaN for missing ones; None if one of them is not a number."""
     if values.dtype.kind in "fiub":
         return values.astype(np.float64)
-    if any("_" in v for v in values if v is not None):  # Python reads "1_000" as a number; people mean a name
+    if any("_" in v for v in values if v is not None):  # Python reads "1_000" as a number, but people mean a name
         return None
     try:
         return values.astype(np.float64)

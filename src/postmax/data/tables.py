@@ -1,4 +1,4 @@
-"""A person's own table, CSV or Parquet, as a data set."""
+"""Read a data table of your own, CSV or Parquet, as a data set."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ def read_table(
     missing: Missing = "error",
     encoder: TableEncoder | None = None,
 ) -> Dataset:
-    r"""The rows of a CSV or Parquet file as float32 features, one column of it as labels.
+    r"""Return the rows of a CSV or Parquet file as float32 features, with one column as labels.
 
-    Columns of numbers are features as they are. Columns of text give one feature for each category, a missing value
-    being a category too. Nothing is left out or scaled.
+    A column of numbers is one feature. A column of text has one feature for each category; a missing value is a
+    category too. Nothing is scaled.
 
     Args:
         path: The file. CSV: a header line, then rows separated by comma, semicolon, tab or bar, UTF-8.
         label: The column that holds the labels; by default the one called label, labels, y, target, targets or class.
-        drop: Columns that are no features, such as an identifier.
-        categorical: Columns of numbers that stand for categories.
-        missing: Missing numbers are an error that names their rows, replaced by the median of their column, or kept as
-            NaN for whoever knows better what to put there.
-        encoder: How an earlier table was turned into features, to do the same with this one.
+        drop: Columns that are not features, such as an identifier.
+        categorical: Columns of numbers that are categories.
+        missing: What to do with missing numbers: "error" names their rows, "median" replaces them by the median of
+            their column, and "keep" keeps them as NaN.
+        encoder: The encoder of an earlier table, to turn columns into the same features.
 
     Raises:
-        DataError: If the file cannot be read, or a column cannot be turned into features.
+        DataError: If the file cannot be read, or if a column cannot be turned into features.
 
     Example:
         >>> import tempfile
@@ -69,7 +69,7 @@ def fit_encoder(
     drop: Collection[str] = (),
     missing: Missing = "error",
 ) -> TableEncoder:
-    """How `read_table` turns the columns of this file into features, to read other files in the same way."""
+    """Return the encoder with which `read_table` turns the columns of this file into features."""
     path = Path(path).expanduser()
     _, features = _label_and_features(read_columns(path), path, label, drop, ())
     return TableEncoder.fit(features, missing=missing, where=str(path))
@@ -84,5 +84,5 @@ def _label_and_features(
         raise DataError(f"{path} has no column {unknown[0]!r}; its columns are {', '.join(columns)}.")
     features = {name: values for name, values in columns.items() if name != label and name not in drop}
     if not features:
-        raise DataError(f"{path} has no columns but the label {label!r}; there is nothing to learn from.")
+        raise DataError(f"{path} has no columns but the label {label!r}, so it has no features.")
     return label, features

@@ -1,6 +1,6 @@
-"""WebVision 1.0 in its official layout: images that were found on the web by searching for ImageNet's classes.
+"""WebVision 1.0 in its official layout: images from web searches for the classes of ImageNet.
 
-`webvision-mini` is what the literature trains on: the first 50 classes of the images from Google.
+`webvision-mini` is what most papers train on: the first 50 classes, with the images from Google.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ _TRAIN_LISTS = {
     "webvision-mini": ("train_filelist_google.txt",),
     "webvision": ("train_filelist_google.txt", "train_filelist_flickr.txt"),
 }
-# Fifty validation images a class. Counts of training images differ between sources, so they are not checked.
+# There are fifty validation images for each class. Sources differ in the number of training images, so it is not
+# checked.
 _ROWS = {("webvision-mini", "test"): 2_500, ("webvision", "test"): 50_000}
 
 
 def read_webvision(name: str, num_classes: int | None, request: Request) -> Dataset:
-    """The images the official lists name, read from disk when asked for, as 256 × 256.
+    """Return the images of the official lists, 256 × 256, which are read from disk when they are needed.
 
     Raises:
         DataError: If a list or an image is missing, or a line of a list is malformed.
@@ -59,7 +60,7 @@ def read_webvision(name: str, num_classes: int | None, request: Request) -> Data
 
 
 def _read_list(path: Path, num_classes: int) -> list[tuple[str, int]]:
-    """The rows of a list, whose lines are like `google/q0001/abc.jpg 0`."""
+    """Return the rows of a list, whose lines are like `google/q0001/abc.jpg 0`."""
     rows = []
     for number, line in enumerate(read_lines(path), 1):
         image, _, label = line.strip().rpartition(" ")

@@ -1,14 +1,14 @@
-"""What an f-divergence is to postmax: functions of s = log D, each written so that it is accurate everywhere.
+"""What an f-divergence is in postmax: a few functions of s = log D that are accurate for every s.
 
 With `u = e^s` the posterior estimate (the "density ratio" of the paper),
 
-* score          `T(s)  = f'(u)`, what the network's output means;
+* score          `T(s)  = f'(u)`, the T of the paper;
 * penalty        `F(s)  = f*(T(s)) = u f'(u) − f(u)` (Fenchel's equality);
 * score slope    `T'(s) = u f''(u)`, positive exactly when f is strictly convex;
 * penalty slope  `F'(s) = u T'(s)`, because `(f*)'(T) = u`.
 
-The gradient of the whole f-PML loss in s is `T'(s)·(c·u − q)`: it vanishes at `c·u = q` for every f, which is why
-the posterior does not depend on f while the way there does.
+The gradient of the whole f-PML loss in s is `T'(s)·(c·u − q)`. It vanishes at `c·u = q` for every f. So the posterior
+at the minimum does not depend on f, while the size of the gradients on the way does.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from postmax.errors import InputError
 
 
 class Divergence:
-    """An f-divergence, from `f` alone.
+    """An f-divergence, computed from `f` alone.
 
-    The derivatives come from automatic differentiation and everything else from Fenchel's equality. Subclasses
-    replace the methods by closed forms in s that neither overflow nor cancel.
+    The derivatives come from automatic differentiation, and everything else from Fenchel's equality. Subclasses
+    replace the methods by closed forms in s that neither overflow nor lose digits.
 
-    Where u = e^s would leave the range in which powers of u are safe (|s| > 25 in float32, 200 in float64), f is
-    continued as KL of the same slope, so that extreme logits make no NaN of an ordinary f.
+    Powers of u = e^s overflow for large |s|. Therefore f is continued as KL of the same slope for |s| > 25 in float32
+    and |s| > 200 in float64, so that extreme logits do not give NaN.
 
     Args:
         f: A strictly convex function of a positive tensor, elementwise, built from torch operations.
-        name: What to call it in tables and error messages.
-        domain: The range of f' over u > 0, if you want to say it.
+        name: Its name in results and error messages.
+        domain: The range of f' over u > 0, if it is known.
 
     Raises:
         InputError: If `f` is not finite or not strictly convex on `(e^-4, e^4)`.
@@ -50,7 +50,7 @@ class Divergence:
     """
 
     name: str
-    """How the divergence is called in `get`, tables and messages."""
+    """Its name in `get`, results and messages."""
 
     domain: tuple[float, float] = (-math.inf, math.inf)
     """The open interval of scores t on which f* is smooth: the range of f' over u > 0."""
@@ -61,69 +61,67 @@ class Divergence:
         self._f = f
         self._check_strictly_convex()
 
-    # ---- in u, as the textbooks write it ----
+    # ---- Functions of u, as in textbooks ----
 
     def f(self, u: Tensor) -> Tensor:
-        """The generator at u > 0."""
+        """Return the generator f at u > 0."""
         return self._f(u)
 
     def f_prime(self, u: Tensor) -> Tensor:
-        """f'(u): the score as a function of the density ratio."""
+        """Return f'(u), the score as a function of the density ratio."""
         return self.score(u.log())
 
-    # ---- in s = log u, as it is computed ----
+    # ---- Functions of s = log u, which the loss uses ----
 
     def score(self, s: Tensor) -> Tensor:
-        """T(s) = f'(e^s)."""
+        """Return T(s) = f'(e^s)."""
         safe = _safe(s)
         return elementwise_derivative(self._f)(safe.exp()) + self.score_slope(safe) * (s - safe)
 
     def penalty(self, s: Tensor) -> Tensor:
-        """F(s) = f*(T(s)) = e^s f'(e^s) − f(e^s)."""
+        """Return F(s) = f*(T(s)) = e^s f'(e^s) − f(e^s)."""
         safe = _safe(s)
         u = safe.exp()
         return u * elementwise_derivative(self._f)(u) - self._f(u) + self.score_slope(safe) * (s.exp() - u)
 
     def score_slope(self, s: Tensor) -> Tensor:
-        """dT/ds = u f''(u)."""
+        """Return dT/ds = u f''(u)."""
         u = _safe(s).exp()
         return u * elementwise_derivative(elementwise_derivative(self._f))(u)
 
     def penalty_slope(self, s: Tensor) -> Tensor:
-        """dF/ds = u dT/ds."""
+        """Return dF/ds = u dT/ds."""
         return s.exp() * self.score_slope(s)
 
     def penalty_sum(self, s: Tensor) -> Tensor:
-        """Σ_i F(s_i) over the last dimension."""
+        """Return Σ_i F(s_i) over the last dimension."""
         return self.penalty(s).sum(-1)
 
     def penalty_sum_and_slope(self, s: Tensor) -> tuple[Tensor, Tensor]:
-        """`penalty_sum(s)` and `penalty_slope(s)`, the latter a fresh tensor.
+        """Return `penalty_sum(s)` and `penalty_slope(s)`; the second is a new tensor that the caller may change.
 
-        This is the hot path: it is called without autograd, and a subclass that can compute both at once should.
+        The loss calls this for every batch, without autograd. A subclass that can compute both together overrides it.
         """
         return self.penalty_sum(s), self.penalty_slope(s)
 
-    # ---- in t = T, as the paper writes it ----
+    # ---- Functions of t = T, as in the paper ----
 
     def log_ratio(self, t: Tensor) -> Tensor:
-        """The inverse of the score: the s with T(s) = t, for t inside `domain`."""
+        """Return the s with T(s) = t, for t inside `domain`: the inverse of the score."""
         return invert_increasing(self.score, t)
 
     def conjugate(self, t: Tensor) -> Tensor:
-        """f*(t) = sup_u {ut − f(u)}, for t inside `domain`."""
+        """Return f*(t) = sup_u {ut − f(u)}, for t inside `domain`."""
         return self.penalty(self.log_ratio(t))
 
     def conjugate_prime(self, t: Tensor) -> Tensor:
-        """(f*)'(t) = (f')⁻¹(t): the posterior that belongs to a score."""
+        """Return (f*)'(t) = (f')⁻¹(t), the posterior for a score t."""
         return self.log_ratio(t).exp()
 
     def conjugate_second(self, t: Tensor) -> Tensor:
-        """(f*)''(t) = 1 / f''(u) at u = (f*)'(t)."""
+        """Return (f*)''(t) = 1 / f''(u) at u = (f*)'(t)."""
         s = self.log_ratio(t)
         return s.exp() / self.score_slope(s)
-
-    # ---- the rest ----
 
     def tempered(self, floor: float) -> Divergence:
         """Return this divergence with bounded slopes below `floor`; see `Tempered`."""
@@ -169,7 +167,7 @@ class ClosedForm(Divergence):
     """
 
     def __init__(self) -> None:
-        """Closed forms are checked by the tests, not at run time."""
+        """Do nothing: closed forms are checked by the tests, and not when they are made."""
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
@@ -179,16 +177,16 @@ class ClosedForm(Divergence):
 
 
 class Tempered(Divergence):
-    """`base` for u ≥ floor, KL of the same slope below, scaled so that neither the floor nor u = 1 is steeper than one.
+    """A divergence whose gradients stay bounded: `base` for u ≥ floor, and KL of the same slope below.
 
-    Reverse KL, Neyman, Jeffreys and squared Hellinger have score slopes u·f''(u) that explode as u → 0: one confident
-    mistake then outweighs the rest of the data. KL is the divergence whose slope is constant, so carrying on with KL
-    below the floor gives again a strictly convex f, with everything that follows from it: the same posterior, the same
-    theorems. A factor in front of f changes no posterior either.
+    Reverse KL, Neyman, Jeffreys and squared Hellinger have score slopes u·f''(u) that grow without bound as u → 0. One
+    confident mistake then outweighs the rest of the data. KL has a constant slope. So a divergence that continues as KL
+    below the floor is again strictly convex, and the theorems and the posterior stay the same. The whole is multiplied
+    by a constant, so that the slope is at most one at the floor and at u = 1. This does not change the posterior.
 
     Args:
         base: The divergence to temper.
-        floor: The density ratio below which KL takes over, in (0, 1).
+        floor: The density ratio below which it continues as KL, in (0, 1).
 
     Example:
         >>> import torch
@@ -222,35 +220,35 @@ class Tempered(Divergence):
         return s.clamp_min(self._log_floor)
 
     def f(self, u: Tensor) -> Tensor:
-        """The tempered generator, from Fenchel's equality."""
+        """Return the tempered f, from Fenchel's equality."""
         s = u.log()
         return u * self.score(s) - self.penalty(s)
 
     def score(self, s: Tensor) -> Tensor:
-        """The base score, continued by its tangent in s."""
+        """Return the base score, continued by its tangent in s."""
         return self._piecewise(s, self.base.score(self._above(s)), self._score + self._slope * (s - self._log_floor))
 
     def penalty(self, s: Tensor) -> Tensor:
-        """The base penalty, continued so that its slope stays u times the score's."""
+        """Return the base penalty, continued so that its slope stays u times the score's."""
         below = self._penalty + self._slope * (s.clamp_max(self._log_floor).exp() - self.floor)
         return self._piecewise(s, self.base.penalty(self._above(s)), below)
 
     def score_slope(self, s: Tensor) -> Tensor:
-        """The base slope, constant below the floor."""
+        """Return the base slope, constant below the floor."""
         return self.base.score_slope(self._above(s)) * self._scale
 
     def penalty_slope(self, s: Tensor) -> Tensor:
-        """U times the score slope."""
+        """Return u times the score slope."""
         below = self._slope * s.clamp_max(self._log_floor).exp()
         return self._piecewise(s, self.base.penalty_slope(self._above(s)), below)
 
     def log_ratio(self, t: Tensor) -> Tensor:
-        """The inverse of the piecewise score."""
+        """Return the inverse of the piecewise score."""
         t = t / self._scale
         above = self.base.log_ratio(t.clamp_min(self._score))
         return torch.where(t >= self._score, above, self._log_floor + (t - self._score) / self._slope)
 
 
 def _safe(s: Tensor) -> Tensor:
-    """s, kept to where powers of e^s neither overflow nor vanish."""
+    """Return s, limited to the range in which powers of e^s neither overflow nor vanish."""
     return s.clamp(-200.0, 200.0) if s.dtype == torch.float64 else s.clamp(-25.0, 25.0)

@@ -10,7 +10,7 @@ from postmax.divergences.elementwise import invert_increasing
 
 
 class Jeffreys(ClosedForm):
-    """Jeffreys: f(u) = (u − 1) log u, KL plus reverse KL. Temper it to train with it."""
+    """Jeffreys: f(u) = (u − 1) log u, KL plus reverse KL. It is trained tempered, see `Tempered`."""
 
     name = "jeffreys"
 
@@ -30,7 +30,10 @@ class Jeffreys(ClosedForm):
         return 1 + s.exp()
 
     def log_ratio(self, t: Tensor) -> Tensor:
-        """The inverse, −log W(e^(1−t)), is not elementary and torch has no Lambert W: the score is bisected."""
+        """Return the s with T(s) = t, by bisection.
+
+        The inverse is −log W(e^(1−t)), and torch does not have the Lambert function W.
+        """
         return invert_increasing(self.score, t)
 
 

@@ -14,7 +14,7 @@ _LOG_2 = math.log(2)
 
 
 class JensenShannon(GAN):
-    """JS: f(u) = u log u − (u + 1) log((u + 1)/2). GAN with the constants that make f(1) = 0."""
+    """JS: f(u) = u log u − (u + 1) log((u + 1)/2). It is GAN with constants that make f(1) = 0."""
 
     name = "js"
     domain = (-math.inf, _LOG_2)

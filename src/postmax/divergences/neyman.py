@@ -11,7 +11,7 @@ from postmax.divergences.catalogue import register
 
 
 class Neyman(ClosedForm):
-    """Neyman χ²: f(u) = (1 − u)²/u. The score slope grows like 1/u²: temper it to train with it."""
+    """Neyman χ²: f(u) = (1 − u)²/u. The score slope grows like 1/u², so it is trained tempered."""
 
     name = "neyman"
     domain = (-math.inf, 1.0)

@@ -11,7 +11,7 @@ from postmax.divergences.catalogue import register
 
 
 class Pearson(ClosedForm):
-    """Pearson χ²: f(u) = (u − 1)². The Brier score in disguise."""
+    """Pearson χ²: f(u) = (u − 1)². It gives the Brier score."""
 
     name = "pearson"
     domain = (-2.0, math.inf)

@@ -12,7 +12,7 @@ from postmax.divergences.catalogue import register
 
 
 class ReverseKL(ClosedForm):
-    """Reverse KL: f(u) = −log u. The score slope grows like 1/u: temper it to train with it."""
+    """Reverse KL: f(u) = −log u. The score slope grows like 1/u, so it is trained tempered."""
 
     name = "rkl"
     domain = (-math.inf, 0.0)

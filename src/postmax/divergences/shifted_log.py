@@ -25,14 +25,14 @@ class ShiftedLog(ClosedForm):
         self.domain = (-1 / self.k, 0.0)
 
     def _share(self, s: Tensor) -> Tensor:
-        """u/(u + k)."""
+        """Return u/(u + k)."""
         if self._is_sl:
             return s.sigmoid()
         left, right = s.clamp_max(0).exp(), (-s.clamp_min(0)).exp()
         return torch.where(s > 0, 1 / (1 + self.k * right), left / (self.k + left))
 
     def _reciprocal(self, s: Tensor) -> Tensor:
-        """1/(u + k)."""
+        """Return 1/(u + k)."""
         if self._is_sl:
             return (-s).sigmoid()
         left, right = s.clamp_max(0).exp(), (-s.clamp_min(0)).exp()

@@ -1,4 +1,4 @@
-"""Elementary functions that torch computes with cancellation, overflow or too many logarithms."""
+"""Elementary functions, written so that they lose no digits, do not overflow, and are fast."""
 
 from __future__ import annotations
 
@@ -14,29 +14,30 @@ _BLOCK = 2**18
 
 
 def softplus(x: Tensor) -> Tensor:
-    """log(1 + e^x) to full precision (by default torch's becomes the identity at 20, wrong from the tenth digit on)."""
+    """Return log(1 + e^x) to full precision. With torch's default threshold it is wrong from the tenth digit on."""
     return torch_softplus(x, threshold=700.0 if x.dtype == torch.float64 else 80.0)
 
 
 def softplus_sum_and_sigmoid(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Σ log(1 + e^x) over the last dimension, and σ(x), for hardly more than the price of σ(x). Not differentiable."""
+    """Return Σ log(1 + e^x) over the last dimension, and σ(x), hardly slower than σ(x) alone. There is no gradient."""
     sigmoid = x.sigmoid()
     if x.numel() < _WORTH_MERGING:
         return softplus(x).sum(-1), sigmoid
     if x.ndim != 2:
         return _softplus_sum(x, sigmoid, torch.empty_like(sigmoid)), sigmoid
-    rows = max(1, _BLOCK // x.shape[1])  # a block at a time: fresh memory for all of x would cost more than the sums
+    # New memory for all of x would take longer than the sums, so blocks of rows share a small buffer.
+    rows = max(1, _BLOCK // x.shape[1])
     scratch = torch.empty_like(sigmoid[:rows])
     blocks = zip(torch.split(x, rows), torch.split(sigmoid, rows), strict=True)
     return torch.cat([_softplus_sum(z, p, scratch[: len(z)]) for z, p in blocks]), sigmoid
 
 
 def _softplus_sum(x: Tensor, sigmoid: Tensor, scratch: Tensor) -> Tensor:
-    """Σ log(1 + e^x) over the last dimension, given σ(x) and memory to work in.
+    """Return Σ log(1 + e^x) over the last dimension, given σ(x) and a buffer of the same shape.
 
-    `log(1 + e^x) = max(x, 0) − log(1 − m)` with `m = min(σ(x), σ(−x))`, where `σ(−x) = 1 − σ(x)` loses no digit that
-    counts beside max(x, 0). Logarithms are what takes the time, and `(1 − a)(1 − b) = 1 − (a + b − ab)` has only
-    positive terms as long as a, b ≤ 1/2, so eight elements share one.
+    `log(1 + e^x) = max(x, 0) − log(1 − m)` with `m = min(σ(x), σ(−x))`. The digits that `σ(−x) = 1 − σ(x)` loses are
+    too small to matter beside max(x, 0). Logarithms take most of the time, so eight elements share one:
+    `(1 − a)(1 − b) = 1 − (a + b − ab)`, which loses no digits for a, b ≤ 1/2.
     """
     torch.sub(1, sigmoid, out=scratch)
     merged = torch.minimum(sigmoid, scratch, out=scratch)
@@ -52,9 +53,9 @@ def _softplus_sum(x: Tensor, sigmoid: Tensor, scratch: Tensor) -> Tensor:
 
 
 def softplus_minus_sigmoid(x: Tensor) -> Tensor:
-    """log(1 + e^x) − σ(x), which behaves like e^(2x)/2 on the left where both terms agree to all digits.
+    """Return log(1 + e^x) − σ(x). For very negative x the two terms agree to all digits, and it is e^(2x)/2.
 
-    For x ≤ 0 put y = e^x / (2 + e^x) ≤ 1/3: then log(1 + e^x) = 2 artanh(y), σ(x) = 2y/(1 + y), and the difference is
+    For x ≤ 0 let y = e^x / (2 + e^x) ≤ 1/3. Then log(1 + e^x) = 2 artanh(y), σ(x) = 2y/(1 + y), and the difference is
     2y²/(1 + y) + 2y³(1/3 + y²/5 + y⁴/7 + …), a sum of positive terms.
     """
     e = x.clamp_max(0).exp()
@@ -69,10 +70,10 @@ def softplus_minus_sigmoid(x: Tensor) -> Tensor:
 
 
 def log_mean_with_one(x: Tensor) -> Tensor:
-    """log((1 + e^x)/2), exact around its zero at x = 0."""
+    """Return log((1 + e^x)/2), accurate also around its zero at x = 0."""
     return torch.where(x < 40, (x.clamp_max(40).expm1() / 2).log1p(), x - math.log(2))
 
 
 def scaled_expm1(x: Tensor, rate: float) -> Tensor:
-    """(e^(rate·x) − 1)/rate, with its limit x at rate 0."""
+    """Return (e^(rate·x) − 1)/rate, with its limit x at rate 0."""
     return x * 1.0 if rate == 0 else (rate * x).expm1() / rate

@@ -1,4 +1,4 @@
-"""Anchor points (Patrini et al. 2017): the row most surely of class i shows what becomes of class i."""
+"""Anchor points (Patrini et al. 2017): the row that most surely is of class i shows which labels class i gets."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from postmax.estimation.evidence import Evidence
 
 @dataclass(frozen=True)
 class AnchorPoints:
-    """T[i] = p(x*), x* the row with the largest probability of class i.
+    """Anchor points: T[i] = p(x*), where x* is the row with the largest probability of class i.
 
     Args:
-        percentile: Take the largest probability below this percentile instead of the largest of all, which may be an
-            outlier; published with 97 for ten classes and None for a hundred.
+        percentile: Take the largest probability below this percentile, because the largest of all may be an outlier.
+            None takes the largest. The paper uses 97 for ten classes and None for a hundred.
     """
 
     percentile: float | None = None
@@ -31,29 +31,29 @@ class AnchorPoints:
             raise InputError(f"a percentile lies in (0, 100], got {self.percentile}.")
 
     def rows(self, evidence: Evidence) -> RowTensors:
-        """Probabilities and labels."""
+        """Return probabilities and labels."""
         return evidence.out_of_sample, evidence.labels
 
     def solve(self, rows: RowTensors, num_classes: int, start: Solution | None = None) -> Solution:  # noqa: ARG002
-        """The probabilities of the anchors, row by row."""
+        """Return the matrix whose rows are the probabilities of the anchors."""
         probabilities, labels = rows
         matrix = keep_unseen(normalise_rows(probabilities[anchors(probabilities, self.percentile)]), labels)
         return Solution(matrix, prior_behind(matrix, labels))
 
 
 def anchors(probabilities: Tensor, percentile: float | None) -> Tensor:
-    """The row index of each class's anchor.
+    """Return the position of the anchor of each class.
 
-    The published filter sets the largest entries of a column to zero in place, which later classes then read; here
-    nothing is changed.
+    The published code sets the largest entries of a column to zero in place, which changes the result of later classes.
+    Here the probabilities are not changed.
     """
     if percentile is None:
         return probabilities.argmax(0)
     ranked = probabilities.sort(0)
     position = math.ceil(percentile / 100 * (len(probabilities) - 1))
     below = (ranked.values < ranked.values[position]).sum(0)
-    # Where predictions are hard, the row at the percentile is as sure as the surest, or as little of a rare class as
-    # the rest: there is no outlier to leave out, and the largest counts.
+    # If predictions are hard, the probability at the percentile equals the largest one (or the smallest, for a rare
+    # class). Then there is no outlier to leave out, and the largest probability is taken.
     surest = (ranked.values[position] == ranked.values[-1]) & (position < len(probabilities) - 1)
     tied = (below == 0) | surest
     chosen = torch.where(tied, len(probabilities), below) - 1

@@ -1,4 +1,4 @@
-"""How far an estimate would move on other rows from the same source."""
+"""Bootstrap: how much an estimate changes on other rows of the same source."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from torch import Tensor
 
 from postmax.estimation.estimator import RowTensors, Solution, TransitionEstimator
 
-# Replicates of a K×K matrix are all kept, a hundred of them for K = 1000 would take 800 MB; and each passes over N·K
-# numbers many times.
+# All replicates of a K×K matrix are kept in memory: a hundred of them take 800 MB for K = 1000. Each replicate also
+# goes over N·K numbers many times. These limits keep memory and time within bounds.
 _KEPT_ELEMENTS, _PASSED_ELEMENTS = 3 * 10**7, 4 * 10**8
 _FEWEST = 10
 
 
 @dataclass(frozen=True)
 class Replicates:
-    """What the resampled rows gave."""
+    """The solutions on resampled rows."""
 
     matrices: Tensor
     noise_rates: Tensor
     bounds: Tensor | None
 
     def interval(self, values: Tensor, level: float) -> tuple[Tensor, Tensor]:
-        """Bounds that hold a share `level` of `values` (replicates first) between them: percentiles, or Student's t.
+        """Return bounds between which a share `level` of `values` lies (replicates are the first dimension).
 
-        So few replicates that none may be expected beyond the percentiles would give far too narrow an interval.
+        The bounds are percentiles. With too few replicates percentiles are much too narrow, so Student's t is used.
         """
         tail = (1 - level) / 2
         if len(values) * tail >= 1:
@@ -38,7 +38,7 @@ class Replicates:
 
 
 def _student_t(probability: float, freedom: int) -> float:
-    """The quantile of Student's distribution: exact for one and two degrees of freedom, then by an expansion."""
+    """Return a quantile of Student's distribution: exact for one and two degrees of freedom, otherwise an expansion."""
     if freedom == 1:
         return math.tan(math.pi * (probability - 0.5))
     if freedom == 2:
@@ -51,9 +51,9 @@ def _student_t(probability: float, freedom: int) -> float:
 def bootstrap(
     estimator: TransitionEstimator, rows: RowTensors, solution: Solution, num_classes: int, replicates: int, seed: int
 ) -> Replicates:
-    """Solve again on rows drawn with replacement.
+    """Solve again on rows that are drawn with replacement.
 
-    Networks and neighbours stay as they are, so the interval is that of the matrix given them.
+    Networks and neighbours are not computed again, so the interval does not include their variation.
     """
     n = len(rows[0])
     affordable = max(_FEWEST, min(_KEPT_ELEMENTS // num_classes**2, _PASSED_ELEMENTS // (n * num_classes)))

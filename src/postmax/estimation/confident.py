@@ -1,4 +1,4 @@
-"""The confident joint (Northcutt et al. 2021): count the rows that are confidently of another class than labelled."""
+"""The confident joint (Northcutt et al. 2021): count the rows whose confident class differs from their label."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class ConfidentJoint:
-    """Counts of (confident class, label), scaled to the number of rows each label has."""
+    """The confident joint: counts of (confident class, label), scaled to the number of rows of each label."""
 
     def rows(self, evidence: Evidence) -> RowTensors:
-        """Probabilities and labels."""
+        """Return probabilities and labels."""
         return evidence.out_of_sample, evidence.labels
 
     def solve(self, rows: RowTensors, num_classes: int, start: Solution | None = None) -> Solution:  # noqa: ARG002
-        """The joint of true class and label, and from it the matrix and the prior."""
+        """Return the matrix and the prior that follow from the joint counts of true class and label."""
         probabilities, labels = rows
         joint = count_pairs(*confident_pairs(probabilities, labels), num_classes)
         label_count = torch.bincount(labels, minlength=num_classes).double()
-        # A label without a confident row is taken at its word.
+        # If a label has no confident row, all its rows count as right.
         joint = joint + torch.diag((joint.sum(0) == 0).double())
         joint = joint / joint.sum(0) * label_count
         return Solution(normalise_rows(joint), joint.sum(1) / joint.sum())
 
 
 def confident_pairs(probabilities: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """(confident class, label) of the rows that have a confident class.
+    """Return (confident class, label) of the rows that have a confident class.
 
-    A class is confident where its probability reaches the mean it has among its own labels; among several the most
-    probable one counts. A class below its own threshold never does.
+    A class is confident for a row if its probability there reaches its mean probability among the rows with its own
+    label. If there are several such classes, the most probable one counts.
     """
     k = probabilities.shape[1]
     own = probabilities.gather(1, labels[:, None]).flatten()

@@ -1,4 +1,4 @@
-"""Probabilities for every row from networks that have not seen it."""
+"""Cross-fitting: probabilities for every row from networks that were not trained on it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ FOLDS = 5
 def cross_fit(
     features: Tensor, labels: Tensor, num_classes: int, *, loss: FPMLLoss | None = None, seed: int = 0
 ) -> Tensor:
-    """Out-of-sample log-posteriors (N, K), float64, of small f-PML networks trained on the other folds.
+    """Return out-of-sample log-posteriors (N, K), float64, of small f-PML networks trained on the other folds.
 
     Args:
         features: (N, d).
         labels: (N,) class indices.
         num_classes: K.
-        loss: The objective; KL with softmax by default. With a forward correction the posteriors are those of the true
+        loss: The loss; KL with softmax by default. With a forward correction the posteriors are those of the true
             label.
-        seed: Of folds, initial weights, order and dropout.
+        seed: The seed of folds, initial weights, order and dropout.
     """
     if len(labels) < 2 * FOLDS:
         raise InputError(f"{len(labels)} rows are too few for {FOLDS} folds; give probabilities instead of features.")
@@ -44,7 +44,7 @@ def cross_fit(
 
 
 def folds_of(labels: Tensor, generator: torch.Generator) -> Tensor:
-    """A fold for each row, every label spread evenly over the folds."""
+    """Return a fold for each row. Every label is spread evenly over the folds."""
     shuffled = torch.randperm(len(labels), generator=generator)
     by_label = shuffled[labels[shuffled].argsort(stable=True)]
     fold = torch.empty_like(labels)

@@ -1,4 +1,4 @@
-"""Dual-T (Yao et al. 2020): through the predicted class, one half by anchors and one by counting."""
+"""Dual-T (Yao et al. 2020): one factor of the matrix from anchor points, the other from counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from postmax.estimation.evidence import Evidence
 
 @dataclass(frozen=True)
 class DualT:
-    """T = T♣·T♠: true class → predicted class from anchor points, predicted class → noisy label from counts.
+    """Dual-T: T = T♣·T♠, with true class → predicted class from anchors, and predicted class → label from counts.
 
     The rows of both matrices are normalised, and a class that is never predicted keeps its label. In the published code
     rows do not sum to one, and such a class has a row of zeros.
@@ -22,11 +22,11 @@ class DualT:
     percentile: float | None = 97
 
     def rows(self, evidence: Evidence) -> RowTensors:
-        """Probabilities and labels."""
+        """Return probabilities and labels."""
         return AnchorPoints(self.percentile).rows(evidence)
 
     def solve(self, rows: RowTensors, num_classes: int, start: Solution | None = None) -> Solution:  # noqa: ARG002
-        """The product of both halves."""
+        """Return the product of both factors."""
         probabilities, labels = rows
         to_predicted = normalise_rows(probabilities[anchors(probabilities, self.percentile)])
         to_label = normalise_rows(count_pairs(probabilities.argmax(1), labels, num_classes))

@@ -1,4 +1,4 @@
-"""The answer: a matrix, how sure it is, and what it could not find out."""
+"""The result of an estimate: a matrix, its intervals, and the classes that it says too little about."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ class TransitionEstimate:
         transition: The matrix, ready for a correction.
         prior: The estimated frequencies of the true classes.
         noise_rate: The estimated share of wrong labels.
-        interval: Lower and upper bound of each entry of the matrix, (K, K) each: bootstrap percentiles.
-        sampling_interval: Of the noise rate, by bootstrap: how far the method would move on other rows.
-        noise_rate_interval: The same, and where the method can tell (`fpml`) wide enough for what the labels cannot
-            tell: from "no doubtful row is mislabelled" to "every row whose label is not its most probable class is". It
-            starts at 0 if the labels can be explained without any noise. It assumes that each class has clear rows.
+        interval: Lower and upper bound of each entry of the matrix, (K, K) each, by bootstrap.
+        sampling_interval: The interval of the noise rate by bootstrap: how much it would change on other rows.
+        noise_rate_interval: The interval of the noise rate that also includes what labels cannot tell, if the estimator
+            knows it (`fpml`). It reaches from "no doubtful row is mislabelled" to "every row whose label is not its
+            most probable class is mislabelled". It starts at 0 if the labels can be explained without noise. It assumes
+            that each class has clear rows.
         level: The level of the intervals.
-        method: The name of the method.
-        classes: What the indices stand for.
-        rows: The number of labels it rests on.
+        method: The name of the estimator.
+        classes: The names of the classes.
+        rows: The number of labels.
         unidentified: Classes whose row of the matrix should not be relied on, with the reason.
     """
 
@@ -54,7 +55,7 @@ class TransitionEstimate:
 
     @property
     def condition_number(self) -> float:
-        """How much inverting the matrix amplifies errors."""
+        """The factor by which the inverse of the matrix can amplify errors."""
         return self.transition.condition_number
 
     def __repr__(self) -> str:
@@ -66,7 +67,7 @@ class TransitionEstimate:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain lists and numbers."""
+        """Return everything as plain lists and numbers."""
         return {
             "format": FORMAT,
             "method": self.method,
@@ -85,15 +86,15 @@ class TransitionEstimate:
         }
 
     def save(self, path: str | Path) -> None:
-        """Write everything as JSON, atomically."""
+        """Write everything as JSON into a file, which appears when it is complete."""
         with atomic_write(path) as file:
             file.write(json.dumps(self.to_dict(), allow_nan=False).encode())
 
     @classmethod
     def load(cls, path: str | Path) -> TransitionEstimate:
-        """Read what `save` wrote.
+        """Read a file that `save` wrote.
 
         Raises:
-            DataError: If the file is missing, damaged or something else.
+            DataError: If the file is missing, damaged or of another format.
         """
         return cls(**read_estimate(path))

@@ -1,4 +1,4 @@
-"""What an estimate rests on: labels, and what goes with them, checked once."""
+"""The input of an estimator: labels with probabilities or features, checked."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Evidence:
 
     Attributes:
         labels: (N,) class indices.
-        classes: What the indices stand for.
-        probabilities: (N, K) float64, predictions for rows the model was not trained on; None if there are none.
-        features: (N, d) float32, None if there are none.
-        seed: For everything random on the way.
+        classes: The names of the classes.
+        probabilities: (N, K) float64, predictions for rows that the model was not trained on; None if not given.
+        features: (N, d) float32; None if not given.
+        seed: The seed of everything random.
     """
 
     labels: Tensor
@@ -42,20 +42,28 @@ class Evidence:
 
     @cached_property
     def out_of_sample(self) -> Tensor:
-        """Probabilities of the noisy label: those given, or cross-fitted ones from the features."""
+        """Probabilities of the noisy label: the given ones, or cross-fitted ones from the features."""
         if self.probabilities is not None:
             return self.probabilities
         return cross_fit(self.require_features("it"), self.labels, self.num_classes, seed=self.seed).exp()
 
     def require_features(self, method: str) -> Tensor:
-        """The features, or an error that says who needs them."""
+        """Return the features.
+
+        Raises:
+            InputError: If there are none. The message says that `method` needs them.
+        """
         if self.features is None:
             raise InputError(f"{method} needs features: estimate_transition(..., features=x).")
         return self.features
 
 
 def gather_evidence(probabilities: Any, labels: Any, features: Any, num_classes: int | None, seed: int) -> Evidence:
-    """Check everything a user hands over."""
+    """Check the input of a user, and return it as evidence.
+
+    Raises:
+        InputError: If an estimate is not possible. The message says what is wrong and where.
+    """
     if labels is None:
         raise InputError("an estimate needs the noisy labels: estimate_transition(probabilities, labels).")
     if probabilities is None and features is None:
@@ -136,7 +144,7 @@ def _matrix(given: Any, name: str) -> Tensor:
         raise InputError(f"{name} must be real numbers, got {values.dtype}.")
     values = values.flatten(1) if values.ndim > 2 and name == "features" else values
     if values.ndim != 2 or values.shape[1] == 0:
-        raise InputError(f"{name} must be a table with one row for each label, got shape {tuple(values.shape)}.")
+        raise InputError(f"{name} must have one row for each label, got shape {tuple(values.shape)}.")
     values = values if values.is_floating_point() else values.double()
     bad = ~values.isfinite()
     if bad.any():
@@ -148,7 +156,7 @@ def _matrix(given: Any, name: str) -> Tensor:
 
 
 def _tensor(given: Any, name: str) -> Tensor:
-    """A tensor also of arrays that torch refuses: read-only, byte-swapped, reversed, of Python objects."""
+    """Return a tensor, also for arrays that torch refuses: read-only, byte-swapped, reversed, or of Python objects."""
     try:
         array = np.asarray(given)
         if array.dtype.kind not in "biufO":
@@ -158,4 +166,4 @@ def _tensor(given: Any, name: str) -> Tensor:
     except (TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{name} must be a table of numbers: {str(error).rstrip('.')}.") from error
+        raise InputError(f"{name} must be an array of numbers: {str(error).rstrip('.')}.") from error

@@ -1,4 +1,4 @@
-"""HOC (Zhu et al. 2021): a row and its two nearest neighbours are one true class labelled three times."""
+"""HOC (Zhu et al. 2021): a row and its two nearest neighbours count as one true class with three labels."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ _CHUNK_ELEMENTS = 2**22
 
 @dataclass(frozen=True)
 class HighOrderConsensus:
-    """The matrix under which the labels of a row and of its two neighbours agree as often as they do.
+    """High-order consensus: the matrix that explains how often a row and its two neighbours have the same label.
 
-    P(three labels) = Σ_a p_a·T[a, y1]·T[a, y2]·T[a, y3]. The published code matches first, second and third moments of
-    a 15 000-row sample by gradient descent on a K³ tensor; here the same model is fitted to all rows by maximum
-    likelihood (expectation–maximisation over the distinct triples), which has no step size and works for K = 1000.
-    The bootstrap treats triples as independent, though neighbouring rows share labels: its interval is too narrow.
+    The model is P(three labels) = Σ_a p_a·T[a, y1]·T[a, y2]·T[a, y3]. The published code matches the first three
+    moments of a sample of 15 000 rows by gradient descent on a K³ tensor. Here the same model is fitted to all rows by
+    maximum likelihood (expectation–maximisation over the distinct triples), which has no step size and works for K =
+    1000. The bootstrap treats triples as independent, although neighbouring rows share labels. So its interval is too
+    narrow.
     """
 
     def rows(self, evidence: Evidence) -> RowTensors:
-        """The labels of the row, of its nearest neighbour, and of the second nearest."""
+        """Return the labels of the row, of its nearest neighbour, and of the second nearest."""
         features = evidence.require_features("HOC")
         if len(features) < 3:
             raise InputError(f"HOC compares a row with two neighbours; there are {len(features)} rows.")
         return (torch.cat([evidence.labels[:, None], evidence.labels[nearest_neighbours(features, 2)]], 1),)
 
     def solve(self, rows: RowTensors, num_classes: int, start: Solution | None = None) -> Solution:
-        """Expectation–maximisation from a matrix that mostly keeps labels, or from `start`."""
+        """Return the solution of expectation–maximisation from a matrix that mostly keeps labels, or from `start`."""
         triples, weight = rows[0].sort(1).values.unique(dim=0, return_counts=True)
         weight = weight.double() / weight.sum()
         if start is None:
@@ -54,7 +55,10 @@ class HighOrderConsensus:
 
 
 def _step(matrix: Tensor, prior: Tensor, triples: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, float]:
-    """One step, in chunks: for many classes the responsibilities of all triples do not fit in memory."""
+    """Return matrix, prior and log-likelihood after one step.
+
+    It works in chunks, because for many classes the responsibilities of all triples do not fit in memory.
+    """
     moved, mass, fit = torch.zeros_like(matrix), torch.zeros_like(prior), 0.0
     size = _CHUNK_ELEMENTS // len(prior) + 1
     for labels, share in zip(triples.split(size), weight.split(size), strict=True):

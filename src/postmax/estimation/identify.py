@@ -1,4 +1,4 @@
-"""Which rows of an estimated matrix should not be relied on, and why."""
+"""Find the rows of an estimated matrix that are not reliable, and say why."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WIDE = 0.5
 def unidentified(
     solution: Solution, interval: tuple[Tensor, Tensor], labels: Tensor, classes: tuple[str | int, ...]
 ) -> dict[str | int, str]:
-    """A reason for each class that the data say too little about."""
+    """Return a reason for each class whose row of the matrix is not reliable."""
     n, k = len(labels), len(classes)
     label_count = torch.bincount(labels, minlength=k).tolist()
     lower, upper = (end.diagonal().tolist() for end in interval)

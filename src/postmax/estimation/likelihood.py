@@ -1,4 +1,4 @@
-"""Ours: the matrix and the calibration of the f-PML posterior that best explain labels the network has not seen."""
+"""The estimator of postmax: the matrix and the calibration that best explain labels that the network has not seen."""
 
 from __future__ import annotations
 
@@ -24,39 +24,40 @@ from postmax.transition import Transition
 _STEPS, _WARM_STEPS, _TOLERANCE = 200, 40, 1e-7
 _CHUNK_ELEMENTS = 2**22
 _UNMIXED_AGAIN = 10**9
-# Where the data are silent the fit must still have one optimum. Scores of few distinct values cannot tell soft
-# posteriors from noise: a wide prior of log a takes rows for clear. Each row of T has a tenth of a label's worth of
-# "anything may happen".
+# The fit must have one optimum also where the data do not determine it. Scores of few distinct values cannot tell soft
+# posteriors from noise, so log a has a wide prior that prefers clear rows. Each row of T gets a tenth of a label that
+# is spread over all classes.
 _TEMPERATURE_MEAN, _TEMPERATURE_SPREAD = 1.0, 1.0
 _PSEUDO_COUNT = 0.1
 
 
 @dataclass(frozen=True)
 class PosteriorLikelihood:
-    """Maximum likelihood of P(label | x) = Σ_i D_i(x)·T[i, label] with D = softmax(a·s(x) + b).
+    """Maximum likelihood of P(label | x) = Σ_i D_i(x)·T[i, label] with D = softmax(a·s(x) + b); the default.
 
-    The scores s are out-of-sample log-posteriors of f-PML. Anchor points trust the extreme predictions of the network;
-    here the network only has to order the rows, because the temperature a and the biases b turn its scores into the
-    clean posterior. All rows count, not only the extreme ones. Given probabilities are unmixed first
-    (`postmax.estimation.unmix`). With features, networks are cross-fitted twice: a first estimate is used to train the
-    second ones with the forward correction, whose scores are those of the true class.
+    The scores s are out-of-sample log-posteriors of f-PML. Anchor points rely on the extreme predictions of the
+    network. Here the network only has to order the rows, because the temperature a and the biases b turn its scores
+    into the clean posterior. All rows count, not only the extreme ones. Probabilities that a user gives are unmixed
+    first (`postmax.estimation.unmix`). With features, networks are cross-fitted twice. The first estimate is used to
+    train the second networks with the forward correction, so that their scores are those of the true class.
 
-    Whether a doubtful row is ambiguous or mislabelled cannot be told from labels and scores alone. The likelihood
-    assumes noise that depends on the true class only, so it reads all doubtful rows as ambiguous; the confident joint
-    reads many of them as mislabelled. People confuse look-alikes, and most where the picture is doubtful. Therefore the
-    more the noise of the clear rows follows the similarity of the classes (`postmax.estimation.similarity`), the more
-    of the confident joint is mixed in.
+    Labels and scores alone cannot tell whether a doubtful row is ambiguous or mislabelled. The likelihood assumes noise
+    that depends on the true class only, so it takes all doubtful rows for ambiguous. The confident joint takes many of
+    them for mislabelled. People confuse similar classes, and most often where the picture is doubtful. Therefore the
+    confident joint is mixed in. Its share is larger, the more the noise of the clear rows follows the similarity of the
+    classes (`postmax.estimation.similarity`).
 
     Args:
-        class_conditional: Noise is known to depend on the true class only: the likelihood alone decides.
+        class_conditional: Whether the noise is known to depend on the true class only. Then the confident joint is not
+            mixed in.
     """
 
     class_conditional: bool = False
 
     def rows(self, evidence: Evidence) -> RowTensors:
-        """Scores (N, K) and labels; given probabilities also with a mark that they are still mixed.
+        """Return scores (N, K) and labels. For given probabilities there is a third tensor, which marks them as mixed.
 
-        Unmixing looks at the labels, so it belongs to what is repeated on every draw of rows, unless it takes minutes.
+        Unmixing uses the labels, so it is repeated for every draw of rows, unless that would take minutes.
         """
         labels, k = evidence.labels, evidence.num_classes
         if evidence.features is None and len(labels) * k**2 <= _UNMIXED_AGAIN:
@@ -68,12 +69,12 @@ class PosteriorLikelihood:
         try:
             forward = FPMLLoss("kl", "softmax", transition=Transition(first.matrix), correction="forward")
         except InputError:
-            # Scores that say next to nothing can give a matrix that nothing undoes; the first scores must do then.
+            # Scores with little information can give a matrix that cannot be inverted. Then the first scores are used.
             return scores, labels
         return cross_fit(evidence.features, labels, k, loss=forward, seed=evidence.seed), labels
 
     def solve(self, rows: RowTensors, num_classes: int, start: Solution | None = None) -> Solution:
-        """The likelihood's matrix, mixed with the confident joint as far as noise follows similarity."""
+        """Return the matrix of the likelihood, mixed with the confident joint if the noise follows similarity."""
         scores, labels, *mixed = rows
         given = scores.clamp_min(1e-300).log() if mixed else scores
         if mixed:
@@ -81,7 +82,7 @@ class PosteriorLikelihood:
         found = fit(scores, labels, () if start is None else start.state)
         clean = clean_posterior(scores, found.state)
         bounds = self._bounds(found, clean, given, labels, start)
-        # Where no noise is needed at all, its pattern means nothing.
+        # If the labels can be explained without noise, the pattern of the noise has no meaning.
         if self.class_conditional or bounds[0] == 0:
             return found._replace(bounds=bounds)
         share = share_that_follows_similarity(found.matrix, clean)
@@ -92,9 +93,9 @@ class PosteriorLikelihood:
     def _bounds(
         self, found: Solution, clean: Tensor, given: Tensor, labels: Tensor, start: Solution | None
     ) -> tuple[float, float]:
-        """The noise rate if no doubtful row is mislabelled, and if all of them are.
+        """Return the noise rate if no doubtful row is mislabelled, and if all of them are.
 
-        The first is that of the fit, unless the labels can be explained without any noise as well.
+        The first is the noise rate of the fit, or 0 if the labels can be explained without noise as well.
         """
         if start is None:
             likelihood = (clean * found.matrix.T[labels]).sum(1).clamp_min(1e-300).log().sum()
@@ -105,7 +106,7 @@ class PosteriorLikelihood:
 
 
 def explained_without_noise(scores: Tensor, labels: Tensor) -> float:
-    """The largest log-likelihood of the labels under softmax(a·s + b): all doubt is ambiguity, no label is wrong."""
+    """Return the largest log-likelihood of the labels under softmax(a·s + b), that is, if no label is wrong."""
     log_a = torch.zeros((), dtype=torch.float64, requires_grad=True)
     bias = torch.zeros(scores.shape[1], dtype=torch.float64, requires_grad=True)
     optimiser = torch.optim.LBFGS([log_a, bias], max_iter=_WARM_STEPS, line_search_fn="strong_wolfe")
@@ -121,9 +122,9 @@ def explained_without_noise(scores: Tensor, labels: Tensor) -> float:
 
 
 def _worth_of(matrix: Tensor) -> float:
-    """By how much a matrix must improve the log-likelihood to count, at 95%: half of χ² with K(K − 1) degrees.
+    """Return by how much a matrix must improve the log-likelihood to be significant at 95 %.
 
-    The quantile is that of Wilson and Hilferty.
+    It is half of the quantile of χ² with K(K − 1) degrees of freedom, in the approximation of Wilson and Hilferty.
     """
     freedom = len(matrix) * (len(matrix) - 1)
     spread = 2 / (9 * freedom)
@@ -131,13 +132,13 @@ def _worth_of(matrix: Tensor) -> float:
 
 
 def clean_posterior(scores: Tensor, state: tuple[Tensor, ...]) -> Tensor:
-    """P(true class | x) of a fit."""
+    """Return P(true class | x) of a fit."""
     log_a, bias, _ = state
     return (log_a.exp() * scores + bias).softmax(1)
 
 
 def fit(scores: Tensor, labels: Tensor, start: tuple[Tensor, ...] = ()) -> Solution:
-    """L-BFGS over log a, b and log T, from the counts of (most probable class, label) or from the state `start`."""
+    """Fit log a, b and log T by L-BFGS, from the counts of (most probable class, label) or from the state `start`."""
     k = scores.shape[1]
     steps = _WARM_STEPS if start else _STEPS
     if not start:
@@ -162,7 +163,7 @@ def fit(scores: Tensor, labels: Tensor, start: tuple[Tensor, ...] = ()) -> Solut
 def _negative_log_likelihood(
     scores: Tensor, labels: Tensor, log_a: Tensor, bias: Tensor, log_t: Tensor
 ) -> tuple[Tensor, list[Tensor], Tensor]:
-    """Value, gradients (log a, b, log T before normalisation) and the prior, accumulated over chunks of rows.
+    """Return value, gradients (log a, b, log T before normalisation) and prior, summed over chunks of rows.
 
     With r the posterior of the true class given x and the label, ∂/∂(a·s + b) = D − r, and ∂/∂log T[i, j] is the
     number of labels j that i is expected to have under T, less the number it has.

@@ -10,7 +10,7 @@ _CHUNK_ELEMENTS = 2**26
 
 
 def nearest_neighbours(features: Tensor, count: int) -> Tensor:
-    """(N, count) indices of the nearest other rows; a row is never its own neighbour, also when it has duplicates."""
+    """Return (N, count) positions of the nearest other rows. A row with duplicates is not its own neighbour either."""
     unit = F.normalize(features - features.mean(0), dim=1)
     n = len(unit)
     found = torch.empty(n, count, dtype=torch.int64)

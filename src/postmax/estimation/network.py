@@ -1,4 +1,4 @@
-"""One small network that is several: the folds of a cross-fit train side by side in batched matrix products."""
+"""Several small networks as one: the folds of a cross-fit are trained together by batched matrix products."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Copies(nn.Module):
         self.generator = generator
         d = features.shape[1]
         self.mean, std = features.mean(0), features.std(0)
-        # A constant column has nothing to say; rounding errors in its deviation must not be blown up either.
+        # A constant column carries no information, and rounding errors in its deviation must not be amplified.
         self.scale = torch.where(std > 1e-6 * features.abs().amax(0).clamp_min(1e-30), 1 / std, 0.0)
         self.inner = nn.Parameter(torch.randn(copies, d, _HIDDEN, generator=generator) * math.sqrt(2 / d))
         self.inner_bias = nn.Parameter(torch.zeros(copies, 1, _HIDDEN))
@@ -29,7 +29,7 @@ class Copies(nn.Module):
         self.outer_bias = nn.Parameter(torch.zeros(copies, 1, num_classes))
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Logits (copies, B, K) of (copies, B, d) rows."""
+        """Return logits (copies, B, K) of (copies, B, d) rows."""
         hidden = torch.relu(torch.baddbmm(self.inner_bias, (rows - self.mean) * self.scale, self.inner))
         if self.training:
             kept = torch.rand(hidden.shape, generator=self.generator) >= _DROPOUT
@@ -45,9 +45,15 @@ def train(
     loss: Callable[[Tensor, Tensor], Tensor],
     extra: Iterable[nn.Parameter] = (),
 ) -> None:
-    """Fit copy c on the rows `rows[c]`; `loss` gets logits (B·copies, K) and labels.
+    """Train copy c on the rows `rows[c]`.
 
-    `extra` parameters of the loss are trained along, without weight decay.
+    Args:
+        network: The copies.
+        features: (N, d).
+        labels: (N,) class indices.
+        rows: (copies, n) the rows of each copy.
+        loss: A function of logits (B·copies, K) and labels.
+        extra: Parameters of the loss that are trained too, without weight decay.
     """
     copies, n = rows.shape
     batch = min(_BATCH, max(8, n // 8), n)
@@ -65,7 +71,7 @@ def train(
         for chosen in order[:, : batches * batch].split(batch, 1):
             index = rows.gather(1, chosen)
             optimiser.zero_grad()
-            # The mean over all copies divides each copy's gradient by their number; undo that.
+            # The mean over all copies divides the gradient of each copy by their number, so it is multiplied again.
             (copies * loss(network(features[index]).flatten(0, 1), labels[index].flatten())).backward()
             optimiser.step()
             schedule.step()

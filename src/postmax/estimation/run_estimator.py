@@ -30,22 +30,22 @@ def estimate_transition(
     level: float = 0.95,
     seed: int = 0,
 ) -> TransitionEstimate:
-    """The transition matrix of the noise in `labels`, with intervals.
+    """Return the transition matrix of the noise in `labels`, with intervals.
 
     Args:
-        probabilities: (N, K), P(label | x) from a model that has not seen the row, columns in the order of the sorted
-            classes. In-sample probabilities of a network that memorises say that there is no noise.
-        labels: (N,) noisy labels, as they are: names, numbers, with gaps.
-        features: (N, d). Needed by `hoc` and `volmin`; for the others, probabilities are cross-fitted from them.
-        method: A name from `postmax.estimation.names()`, or a configured method such as `AnchorPoints(percentile=95)`.
-        num_classes: K, if classes that never occur among the labels shall count.
-        classes: The names of all classes; the labels are then names or indices into them.
-        replicates: Bootstrap replicates, at least 2; fewer are drawn for many classes, to fit in memory.
-        level: Of the intervals.
-        seed: Of everything random.
+        probabilities: (N, K), P(label | x) from a model that was not trained on the row, columns in the order of the
+            sorted classes. A network that has memorised its training rows would show no noise in them.
+        labels: (N,) noisy labels: names or numbers, which may have gaps.
+        features: (N, d). Needed by `hoc` and `volmin`. For the others, probabilities are cross-fitted from them.
+        method: A name from `postmax.estimation.names()`, or an estimator such as `AnchorPoints(percentile=95)`.
+        num_classes: K, if there are classes that do not occur among the labels.
+        classes: The names of all classes. The labels are then names or indices into them.
+        replicates: The number of bootstrap replicates, at least 2. Fewer are drawn for many classes, to save memory.
+        level: The level of the intervals.
+        seed: The seed of everything random.
 
     Raises:
-        InputError: If the data cannot carry an estimate; the message says what is wrong and where.
+        InputError: If an estimate is not possible. The message says what is wrong and where.
 
     Example:
         >>> import torch
@@ -101,7 +101,7 @@ def _named(method: str | TransitionEstimator) -> tuple[str, TransitionEstimator]
 
 
 def _indices(labels: Any, classes: Sequence[str | int]) -> Tensor:
-    """Labels that are names of `classes`, or indices into them."""
+    """Return class indices for labels that are names of `classes` or indices into them."""
     encoded = encode_labels(labels)
     if isinstance(encoded.classes[0], str):
         return encode_labels(labels, classes=classes).codes

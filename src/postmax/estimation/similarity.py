@@ -1,4 +1,4 @@
-"""Does the noise follow the similarity of the classes, as people's mistakes do?"""
+"""Measure how much the noise follows the similarity of the classes, as the mistakes of people do."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from torch import Tensor
 
 # A slope must exceed this many standard errors to count.
 _SIGNIFICANT = 2.0
-# So much noise is needed before its pattern means something.
+# With less noise than this its pattern has little meaning.
 _FAINT = 0.01
 
 
 def share_that_follows_similarity(matrix: Tensor, posterior: Tensor) -> float:
-    """How far mistakes go to look-alike classes, from 0 (not at all) to 1 (all of them do).
+    """Return how much of the noise goes to similar classes, from 0 (nothing) to 1 (all of it).
 
     The similarity of classes i and j is how often they are probable together, S[i, j] = Σ_x D_i·D_j / Σ_x D_i. The
-    entries off the diagonal of the matrix are regressed on it, T[i, j] ≈ α + β·S[i, j] with α, β ≥ 0, and the answer is
-    the part of the noise that β explains, pushed towards 0 or 1 by 3s² − 2s³ because a small share is mostly
-    estimation error. Two classes have nothing to compare, so for them it is 0.
+    entries off the diagonal of the matrix are regressed on it, T[i, j] ≈ α + β·S[i, j] with α, β ≥ 0. The result is the
+    share s of the noise that β explains, moved towards 0 or 1 by 3s² − 2s³, because a small share is mostly estimation
+    error. For two classes it is 0, because there is only one pair of classes.
 
     Args:
         matrix: (K, K) transition matrix.
@@ -39,7 +39,7 @@ def share_that_follows_similarity(matrix: Tensor, posterior: Tensor) -> float:
 
 
 def _slope(x: Tensor, y: Tensor) -> tuple[float, float]:
-    """The slope of y over x and its standard error; through the origin where the intercept would be negative."""
+    """Return the slope of y over x and its standard error. The line goes through the origin if α would be negative."""
     dx, dy = x - x.mean(), y - y.mean()
     spread = float(dx @ dx)
     if not spread > 0:

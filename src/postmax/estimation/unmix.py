@@ -1,4 +1,4 @@
-"""From the posterior of the noisy label to sharper scores of the true class, before the noise is known well."""
+"""Turn the posterior of the noisy label into sharper scores of the true class, with a first guess of the noise."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from torch import Tensor
 from postmax.estimation.counts import normalise_rows
 
 _TOP_SHARE, _TOP_LEAST = 0.3, 30
-# A step costs N·K² operations; twenty steps already take most of the noise out.
+# A step takes N·K² operations. Twenty steps already remove most of the noise.
 _MOST_STEPS, _FEWEST_STEPS = 100, 20
 _CHUNK_ELEMENTS = 2**22
 
 
 def unmix(probabilities: Tensor, labels: Tensor) -> Tensor:
-    """The posterior of the true class under a first guess of the matrix, positive everywhere.
+    """Return the posterior of the true class under a first guess of the matrix. All entries are positive.
 
-    A posterior that fits noisy labels well levels off at the rows of T, and such levels look like ambiguity, not like
-    noise. Undoing a first guess of T takes the levels away. D maximises Σ_j p_j·log(Tᵀd)_j over the simplex by the
-    multiplicative steps of Richardson and Lucy; stopped early, they stay positive and keep the order of rows that an
-    inverse followed by a projection would throw together at a corner.
+    A posterior that fits noisy labels well never exceeds the entries of T, which looks like ambiguity and not like
+    noise. Undoing a first guess of T removes this limit. The result d maximises Σ_j p_j·log(Tᵀd)_j over the simplex, by
+    the multiplicative steps of Richardson and Lucy. They are stopped early, so that all entries stay positive and the
+    order of the rows is kept. The inverse of T and a projection would move many rows to the same corner of the simplex.
     """
     first_guess = labels_of_the_surest(probabilities, labels)
     return torch.cat([_undo(chunk, first_guess) for chunk in probabilities.split(_chunk_rows(len(first_guess)))])
 
 
 def labels_of_the_surest(probabilities: Tensor, labels: Tensor) -> Tensor:
-    """T[i]: the labels of the rows that are most surely of class i, the surest third of those predicted as i.
+    """Return the matrix T, where T[i] counts the labels of the rows that are most surely of class i.
 
+    These are the surest third of the rows that are predicted as i.
     Labels are counted because the probabilities themselves may be badly calibrated.
     """
     n, k = probabilities.shape

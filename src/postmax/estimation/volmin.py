@@ -1,4 +1,4 @@
-"""VolMinNet (Li et al. 2021): train network and matrix together, and let the matrix be as noisy as the data allow."""
+"""VolMinNet (Li et al. 2021): train network and matrix together, and make the volume of the matrix small."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _LEAST_VOLUME = 1e-6
 
 @dataclass(frozen=True)
 class VolumeMinimisation:
-    """Minimise −log(Tᵀp(x))[label] + λ·log|det T| over the network p and the matrix T.
+    """Volume minimisation: minimise −log(Tᵀp(x))[label] + λ·log|det T| over the network p and the matrix T.
 
     Args:
-        volume_weight: λ, published as 1e-4.
+        volume_weight: λ; the paper uses 1e-4.
 
-    The interval is that of the matrix for the network as trained: the network is not trained again on resampled rows.
+    The network is not trained again on resampled rows, so the interval does not include its variation.
     """
 
     volume_weight: float = 1e-4
 
     def rows(self, evidence: Evidence) -> RowTensors:
-        """The clean posterior the network has learnt for each row, and the labels."""
+        """Return the clean posterior of the trained network for each row, and the labels."""
         features, k = evidence.require_features("VolMinNet"), evidence.num_classes
         generator = torch.Generator().manual_seed(evidence.seed)
         network = Copies(1, features, k, generator)
@@ -46,7 +46,7 @@ class VolumeMinimisation:
         return torch.cat(chunks), evidence.labels
 
     def solve(self, rows: RowTensors, num_classes: int, start: Solution | None = None) -> Solution:
-        """The best matrix for the network as it is."""
+        """Return the best matrix for the trained network."""
         posterior, labels = rows
         off = _initial(num_classes).double() if start is None else _off_diagonal(start.matrix)
         off.requires_grad_()
@@ -65,20 +65,20 @@ class VolumeMinimisation:
     def _objective(self, posterior: Tensor, labels: Tensor, off: Tensor) -> Tensor:
         matrix = _matrix(off)
         likelihood = (posterior * matrix.T[labels]).sum(1).clamp_min(torch.finfo(posterior.dtype).tiny)
-        # Features that say nothing let the volume shrink to zero, whose logarithm has no gradient.
+        # With features that carry no information the volume goes to zero, where its logarithm has no gradient.
         least = _LEAST_VOLUME * torch.eye(len(matrix), dtype=matrix.dtype)
         volume: Tensor = torch.linalg.slogdet(matrix + least).logabsdet
         return self.volume_weight * volume - likelihood.log().mean()
 
 
 def _initial(num_classes: int) -> Tensor:
-    """The published start (−2 for ten classes, −4.5 for a hundred): a label is kept about half of the time."""
+    """Return the published start (−2 for ten classes, −4.5 for a hundred): a label is kept about half of the time."""
     share = min(0.5, 1.07 / (num_classes - 1))
     return torch.full((num_classes, num_classes), math.log(share / (1 - share)))
 
 
 def _matrix(off: Tensor) -> Tensor:
-    """Rows of I + σ(off) without its diagonal, normalised."""
+    """Return rows of I + σ(off) without its diagonal, normalised."""
     k = len(off)
     eye = torch.eye(k, dtype=off.dtype)
     weights = eye + off.sigmoid() * (1 - eye)
@@ -86,7 +86,7 @@ def _matrix(off: Tensor) -> Tensor:
 
 
 def _off_diagonal(matrix: Tensor) -> Tensor:
-    """The parameters of a matrix whose diagonal is the largest entry of each row."""
+    """Return the parameters of a matrix whose diagonal is the largest entry of each row."""
     ratio = (matrix / matrix.diagonal()[:, None]).clamp(1e-9, 1 - 1e-9)
     return (ratio / (1 - ratio)).log()
 

@@ -1,24 +1,45 @@
-"""Losses as Modules: thin classes over `postmax.functional`."""
+"""Losses: by name, as Modules, and as terms from which new ones are made.
+
+`get` finds a loss by name, `names` lists all of them, and `register` adds one. Losses can be weighed and added:
+`5 * get("nce") + 5 * get("mae")`.
+"""
 
 from postmax.losses.base import Loss
-from postmax.losses.catalogue import PosteriorLoss, describe, get, names, needs_transition, preset, register, summary
-from postmax.losses.cost import CostLoss
+from postmax.losses.catalogue import (
+    describe,
+    get,
+    names,
+    needs_transition,
+    option_names,
+    register,
+    register_sum,
+    summary,
+)
+from postmax.losses.catalogue import published as preset
 from postmax.losses.dmi import DMILoss
+from postmax.losses.facts import Facts, Preset
 from postmax.losses.fpml import FPMLLoss
 from postmax.losses.l1 import l1_penalty
+from postmax.losses.term import LabelledLogits, Term
+from postmax.losses.term_loss import TermLoss
 
 __all__ = [
-    "CostLoss",
     "DMILoss",
     "FPMLLoss",
+    "Facts",
+    "LabelledLogits",
     "Loss",
-    "PosteriorLoss",
+    "Preset",
+    "Term",
+    "TermLoss",
     "describe",
     "get",
     "l1_penalty",
     "names",
     "needs_transition",
+    "option_names",
     "preset",
     "register",
+    "register_sum",
     "summary",
 ]

@@ -1,4 +1,4 @@
-"""The protocol that every loss follows."""
+"""What every loss can do: the class `Loss`."""
 
 from __future__ import annotations
 
@@ -6,25 +6,105 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor, nn
 
+from postmax.errors import InputError
+from postmax.losses.contract import class_dim
+from postmax.losses.schedule import check_share
+from postmax.transition import Transition
+
 
 class Loss(nn.Module, ABC):
-    """A loss that knows what the logits it trains mean."""
+    """A loss that also knows what the logits it trains mean.
 
-    mixes_rows: bool
-    corrects_posterior: bool = False
+    To write a loss of your own, derive from this class, define `forward` and `posterior`, and override the other
+    methods where they differ. Then `postmax.losses.register` gives it a name. If your loss is a formula for the loss of
+    a label, given a row of logits, write a `postmax.losses.Term` instead: class weights, ignored rows and the other
+    options of `nn.CrossEntropyLoss` then work without further code.
 
-    @abstractmethod
-    def posterior(self, logits: Tensor) -> Tensor: ...
-
-    @abstractmethod
-    def label_posterior(self, logits: Tensor) -> Tensor: ...
-
-    @abstractmethod
-    def predict(self, logits: Tensor) -> Tensor: ...
+    Losses can be weighed and added: `5 * get("nce") + 5 * get("mae")`.
+    """
 
     @abstractmethod
-    def at(self, share: float) -> Loss: ...
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Return the loss of logits (C), (N, C) or (N, C, d1, …, dk) for class indices or class probabilities."""
+
+    @abstractmethod
+    def posterior(self, logits: Tensor) -> Tensor:
+        """Return P(true class | x) for every class, in the shape of `logits`, in float32 for half precision."""
 
     def logits_of(self, posterior: Tensor) -> Tensor:
-        """Return logits whose posterior is the given one."""
+        """Return logits whose posterior is the given one; the inverse of `posterior`.
+
+        A training strategy uses it to hand a loss a posterior that it has changed. The default suits every loss whose
+        posterior is the softmax.
+
+        Raises:
+            InputError: If the loss cannot express every posterior.
+        """
         return posterior.log()
+
+    def label_posterior(self, logits: Tensor) -> Tensor:
+        """Return P(label as given | x), noise included. It differs from `posterior` where noise is removed."""
+        posterior = self.posterior(logits)
+        if self.transition is None:
+            return posterior
+        dim = class_dim(logits)
+        return self.transition.corrupt_posterior(posterior.movedim(dim, -1)).movedim(-1, dim)
+
+    def predict(self, logits: Tensor) -> Tensor:
+        """Return the most probable true class, with the class dimension removed."""
+        return self.posterior(logits).argmax(class_dim(logits))
+
+    def at(self, share: float) -> Loss:
+        """Return the loss after this share of the training, from 0 to 1. Most losses stay the same."""
+        check_share(share)
+        return self
+
+    @property
+    def mixes_rows(self) -> bool:
+        """Whether the loss of a row depends on other rows of the batch."""
+        return False
+
+    @property
+    def transition(self) -> Transition | None:
+        """The label noise that the loss knows and removes, or None if it knows no noise."""
+        return None
+
+    @property
+    def corrects_posterior(self) -> bool:
+        """Whether the noise is removed after training, in `posterior`, and not in the loss itself."""
+        return False
+
+    def summable(self) -> SummableLoss:
+        """Return this loss in the form in which it can be weighed and added to others.
+
+        Raises:
+            InputError: If that is impossible. The message says why.
+        """
+        raise InputError(
+            f"{type(self).__name__} cannot be part of a sum: it is not made of loss terms. Write the loss of a label "
+            "as a postmax.losses.Term, or add the values of the two losses yourself."
+        )
+
+    def __add__(self, other: object) -> SummableLoss:
+        return self.summable().plus(other.summable()) if isinstance(other, Loss) else NotImplemented
+
+    def __mul__(self, factor: object) -> SummableLoss:
+        return self.summable().times(factor) if isinstance(factor, int | float) else NotImplemented
+
+    __rmul__ = __mul__
+
+
+class SummableLoss(Loss):
+    """A loss that can be weighed and added to others of its kind."""
+
+    def summable(self) -> SummableLoss:
+        """Return the loss itself."""
+        return self
+
+    @abstractmethod
+    def plus(self, other: SummableLoss) -> SummableLoss:
+        """Return the sum of both losses."""
+
+    @abstractmethod
+    def times(self, factor: float) -> SummableLoss:
+        """Return the loss times a factor."""

@@ -1,54 +1,74 @@
-"""Losses by name: f-PML in its forms, and every cost."""
+"""Losses by name: the one registry of all losses."""
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol, Unpack
+from typing import Any
 
-from torch import Tensor
-
-from postmax import costs
-from postmax.costs.catalogue import entry as cost_entry
-from postmax.costs.catalogue import option_names as cost_options
 from postmax.errors import InputError
-from postmax.functional.rows import Contract
 from postmax.losses.base import Loss
-from postmax.losses.cost import CostLoss
-from postmax.losses.dmi import DMILoss
-from postmax.losses.fpml import FPMLLoss
-from postmax.registry import Registry, unknown_name
+from postmax.losses.facts import PRESETS, Facts, Preset, facts_of_sum
+from postmax.losses.options import CONTRACT
+from postmax.losses.term import Term, WeightedSum, weighted_sum
+from postmax.losses.term_loss import TermLoss
+from postmax.registry import Registry, import_modules, unknown_name
 from postmax.transition import Transition
-from postmax.transition.matrix import Matrix
-
-_CONTRACT = tuple(Contract.__annotations__)
-
-
-class PosteriorLoss(Protocol):
-    """A loss that knows what the logits it trains mean."""
-
-    def __call__(self, logits: Tensor, target: Tensor, /) -> Tensor:
-        """The loss."""
-        ...
-
-    def posterior(self, logits: Tensor, /) -> Tensor:
-        """P(class | x)."""
-        ...
-
-    def predict(self, logits: Tensor, /) -> Tensor:
-        """The most probable class."""
-        ...
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A named loss: how it is made, what it is in a line, and what a person choosing it wants to know."""
+    """A named loss.
 
-    build: Callable[..., Loss]
+    Attributes:
+        build: A callable that makes the loss or its term. Its parameters are the options. None for a sum.
+        summary: One line that says what the loss is.
+        facts: What is known about the loss.
+        presets: Published settings by data set.
+        parts: For a sum, the names of its two parts; otherwise empty.
+        weights: For a sum, the default weights of its parts.
+    """
+
+    build: Callable[..., Term | Loss] | None
     summary: str
-    facts: costs.Facts | None = None
+    facts: Facts | None
+    presets: Mapping[str, Preset]
+    parts: tuple[str, ...] = ()
+    weights: tuple[float, float] = (1.0, 1.0)
+
+    @property
+    def parameters(self) -> Mapping[str, inspect.Parameter]:
+        """The parameters of the builder."""
+        return {} if self.build is None else inspect.signature(self.build).parameters
+
+    @property
+    def takes_contract(self) -> bool:
+        """Whether the builder itself takes options of `nn.CrossEntropyLoss`, as that of a whole loss does."""
+        parameters = self.parameters.values()
+        return any(p.name in CONTRACT or p.kind is p.VAR_KEYWORD for p in parameters)
+
+    @property
+    def own_options(self) -> tuple[str, ...]:
+        """The options of the loss itself, without those of `nn.CrossEntropyLoss`; the noise is among them."""
+        if self.parts:
+            options = (option for part in self.parts for option in find(part).own_options)
+            return tuple(dict.fromkeys(("alpha", "beta", *options)))
+        named = (p.name for p in self.parameters.values() if p.kind is not p.VAR_KEYWORD)
+        return tuple(name for name in named if name not in (*CONTRACT, "num_classes"))
+
+    @property
+    def contract_options(self) -> tuple[str, ...]:
+        """The options of `nn.CrossEntropyLoss` that the loss takes."""
+        parameters = self.parameters
+        if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+            return CONTRACT
+        makes_loss = isinstance(self.build, type) and issubclass(self.build, Loss)
+        if makes_loss or self.takes_contract:
+            return tuple(option for option in CONTRACT if option in parameters)
+        return CONTRACT  # TermLoss takes them
 
 
 _LOSSES: Registry[Entry] = Registry("loss")
@@ -56,17 +76,54 @@ _LOSSES: Registry[Entry] = Registry("loss")
 
 def register(
     name: str,
-    build: Callable[..., Loss],
+    build: Callable[..., Term | Loss],
     summary: str,
+    facts: Facts | None = None,
     *,
-    facts: costs.Facts | None = None,
+    presets: Mapping[str, Preset] | None = None,
     aliases: tuple[str, ...] = (),
 ) -> None:
-    """Make a loss known under `name` that is not a cost; its options are the keyword arguments of `build`.
+    """Make a loss known under `name`.
 
-    A loss that says what a label costs belongs into `postmax.costs`, where one file adds it.
+    A module of `postmax.losses` or `postmax.losses.terms` that calls this is found without being listed anywhere.
+
+    Args:
+        name: The name.
+        build: Makes the loss: a `Term` class, a `Loss` class, or a function that returns either. Its parameters are the
+            options of the loss. A `Loss` that is to be trained by `postmax train` takes `reduction`.
+        summary: One line that says what the loss is.
+        facts: What is known about the loss.
+        presets: The settings with which it was published, by data set.
+        aliases: Other names.
     """
-    _LOSSES.add(Entry(build, summary, facts), name, aliases=aliases)
+    _LOSSES.add(Entry(build, summary, facts, presets or {}), name, aliases=aliases)
+
+
+def register_sum(
+    name: str,
+    summary: str,
+    facts: Facts | None = None,
+    *,
+    parts: tuple[str, str] | None = None,
+    weights: tuple[float, float] = (1.0, 1.0),
+    presets: Mapping[str, Preset] | None = None,
+    aliases: tuple[str, ...] = (),
+) -> None:
+    """Make the loss `alpha·first + beta·second` known under `name`.
+
+    Args:
+        name: The name, such as "nce+rce".
+        summary: One line that says what the loss is.
+        facts: What is known about the loss.
+        parts: The names of the two losses. By default `name` holds them, joined by "+".
+        weights: The default values of alpha and beta.
+        presets: The settings with which it was published, by data set.
+        aliases: Other names.
+    """
+    parts = parts or _parts(name)
+    if parts is None:
+        raise InputError(f"{name!r} does not name two losses joined by '+': give them as parts=(first, second).")
+    _LOSSES.add(Entry(None, summary, facts, presets or {}, parts, weights), name, aliases=aliases)
 
 
 def get(
@@ -77,196 +134,182 @@ def get(
     transition: Transition | None = None,
     **options: Any,
 ) -> Loss:
-    """The loss called `name`.
+    """Return the loss called `name`.
 
     Args:
-        name: One of `names()`; two costs joined by "+" are their sum.
-        preset: "cifar10", "cifar100" or "webvision": the settings published for that data set.
-        num_classes: How many classes the logits must have, if they are to be checked.
-        transition: The label noise, for losses and corrections that use it; others pass over it.
-        options: Options of the loss, which win over the preset, and weight, ignore_index, reduction, label_smoothing.
+        name: One of `names()`, or two of them joined by "+" for their sum `alpha·first + beta·second`.
+        preset: "cifar10", "cifar100" or "webvision", for the settings published for that data set.
+        num_classes: The number of classes that logits must have; None if any number will do.
+        transition: The label noise, for losses and corrections that use it. Others do not look at it.
+        options: Options of the loss, which override the preset, and weight, ignore_index, reduction, label_smoothing.
 
     Raises:
-        InputError: If there is no such loss or option; the nearest known one is named.
+        InputError: If there is no such loss, option or preset. The message names the nearest known one.
 
     Example:
         >>> get("fpml", divergence="sl")
         FPMLLoss(divergence='sl', link='sigmoid')
         >>> get("gce", preset="cifar10", reduction="sum")
-        CostLoss(GCE(q=0.7), reduction='sum')
+        TermLoss(GCE(q=0.7), reduction='sum')
         >>> get("fpml", divergense="sl")
         Traceback (most recent call last):
         ...
         postmax.errors.InputError: unknown option of the loss fpml 'divergense'. Did you mean 'divergence'? ...
     """
-    known = option_names(name)
+    entry, known = find(name), option_names(name)
     for option in options:
         if option not in known:
             raise unknown_name(f"option of the loss {name}", option, known)
-    if needs_transition(name, options):
-        if transition is None:
-            which = f" with correction={options['correction']!r}" if "correction" in options else ""
-            raise InputError(f"the loss {name}{which} needs the label noise: pass transition=pm.Transition(matrix).")
-        options["transition"] = transition
-    special = _special(name)
-    if special is None:
-        contract = {key: options.pop(key) for key in _CONTRACT if key in options}
-        return CostLoss(costs.get(name, preset=preset, **options), num_classes=num_classes, **contract)
     if preset is not None:
-        raise _nothing_published(name)
+        options = {**published(name, preset).options, **options}
+    if needs_transition(name, options) and transition is None:
+        which = f" with correction={options['correction']!r}" if "correction" in options else ""
+        raise InputError(f"the loss {name}{which} needs the label noise: pass transition=pm.Transition(matrix).")
+    if not entry.takes_contract:
+        contract = {key: options.pop(key) for key in CONTRACT if key in options}
+        built = _build(name, options, transition)
+        if isinstance(built, Term):
+            return TermLoss(built, num_classes=num_classes, **contract)
+        return _checked(name, built, {**contract, **({} if num_classes is None else {"num_classes": num_classes})})
     if num_classes is not None:
-        if "num_classes" not in inspect.signature(special.build).parameters:
-            raise InputError(f"the loss {name} cannot check num_classes.")
+        if "num_classes" not in entry.parameters:
+            raise _cannot_take(name, "num_classes")
         options["num_classes"] = num_classes
-    return special.build(**options)
-
-
-def needs_transition(name: str, options: dict[str, Any]) -> bool:
-    """Whether a loss with these options uses the label noise."""
-    special = _special(name)
-    if special is None:
-        return "transition" in cost_options(name)
-    parameters = inspect.signature(special.build).parameters
-    if "transition" not in parameters:
-        return False
-    return "correction" not in parameters or options.get("correction") is not None
-
-
-def option_names(name: str) -> tuple[str, ...]:
-    """What can be set: options of the loss itself, and those all losses share with `nn.CrossEntropyLoss`."""
-    special = _special(name)
-    if special is None:
-        own = cost_options(name)
-        return (*(option for option in own if option != "transition"), *_CONTRACT)
-    parameters = inspect.signature(special.build).parameters.values()
-    named = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD and p.name not in ("transition", "num_classes")]
-    return (*named, *(_CONTRACT if any(p.kind is p.VAR_KEYWORD for p in parameters) else ()))
+    return _checked(name, _build(name, options, transition), {})
 
 
 def names() -> tuple[str, ...]:
-    """The names `get` knows."""
-    return (*_LOSSES.names(), *costs.names())
+    """Return the names of all losses, in alphabetical order."""
+    _discover()
+    return tuple(sorted(_LOSSES.names()))
 
 
 def summary(name: str) -> str:
-    """What a loss is, in a line."""
-    special = _special(name)
-    return cost_entry(name).summary if special is None else special.summary
+    """Return one line that says what a loss is."""
+    return find(name).summary
 
 
-def describe(name: str) -> costs.Facts | None:
-    """Whether a loss is symmetric, bounded, active or passive, what it needs to know, and where it was published."""
-    special = _special(name)
-    return cost_entry(name).facts if special is None else special.facts
+def describe(name: str) -> Facts | None:
+    """Return the properties of a loss: symmetric, bounded, active or passive, what it needs to know, its source."""
+    return find(name).facts
 
 
-def preset(name: str, data_set: str) -> costs.Preset:
-    """The settings a loss was published with for "cifar10", "cifar100" or "webvision", with their source."""
-    if _special(name) is not None:
-        raise _nothing_published(name)
-    return costs.published(name, data_set)
-
-
-def _nothing_published(name: str) -> InputError:
-    return InputError(f"{name} has no published settings by data set; give its options.")
-
-
-def _special(name: str) -> Entry | None:
-    """The loss of this name that is not a cost; None for costs.
+def published(name: str, preset: str) -> Preset:
+    """Return the settings with which a loss was published for "cifar10", "cifar100" or "webvision".
 
     Raises:
-        InputError: If there is neither.
+        InputError: If there are none.
     """
+    entry = find(name)
+    if entry.takes_contract and not entry.presets:
+        raise InputError(f"{name} has no published settings by data set; give its options.")
+    if preset not in PRESETS:
+        raise unknown_name("preset", preset, PRESETS)
+    if preset in entry.presets:
+        return entry.presets[preset]
+    if not entry.own_options:
+        return Preset({}, "there is nothing to set")
+    have = ", ".join(entry.presets) or "none"
+    raise InputError(f"no settings of {name} were published for {preset} (there are: {have}); give its options.")
+
+
+def option_names(name: str) -> tuple[str, ...]:
+    """Return the names of the options of a loss: its own, and those it shares with `nn.CrossEntropyLoss`."""
+    entry = find(name)
+    # The noise is left out, because `get` has an argument of its own for it.
+    return (*(option for option in entry.own_options if option != "transition"), *entry.contract_options)
+
+
+def needs_transition(name: str, options: Mapping[str, Any]) -> bool:
+    """Return whether a loss with these options uses the label noise."""
+    entry = find(name)
+    if entry.parts:
+        return any(needs_transition(part, options) for part in entry.parts)
+    own = entry.own_options
+    return "transition" in own and ("correction" not in own or options.get("correction") is not None)
+
+
+def _build(name: str, options: Mapping[str, Any], transition: Transition | None) -> Term | Loss:
+    """Return what the builder of a loss makes of its options."""
+    entry = find(name)
+    if entry.build is None:
+        return _sum(entry, options, transition)
+    noise = {"transition": transition} if needs_transition(name, options) else {}
+    return entry.build(**options, **noise)
+
+
+def _sum(entry: Entry, options: Mapping[str, Any], transition: Transition | None) -> WeightedSum:
+    """Return `alpha·first + beta·second`. Each option goes to every part that has it."""
+    defaults = zip(("alpha", "beta"), entry.weights, strict=True)
+    weights = [_checked_weight(name, options.get(name, default)) for name, default in defaults]
+    terms = []
+    for part in entry.parts:
+        own = find(part).own_options
+        made = _build(part, {key: value for key, value in options.items() if key in own}, transition)
+        terms.append(made if isinstance(made, Term) else _term_of(part, made))
+    return weighted_sum(*zip(weights, terms, strict=True))
+
+
+def _term_of(name: str, loss: Loss) -> Term:
+    summable = _checked(name, loss, {}).summable()
+    if not isinstance(summable, TermLoss):
+        raise InputError(f"the loss {name} cannot be part of a sum by name: add it with +.")
+    return summable.term
+
+
+def _checked_weight(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise InputError(f"{name} is the weight of a part, a finite number ≥ 0, got {value!r}.")
+    return value
+
+
+def _checked(name: str, built: object, left_over: Mapping[str, object]) -> Loss:
+    """Return what a builder made, after checking that it is a `Loss` and that no option is left over."""
+    if not isinstance(built, Loss):
+        raise InputError(
+            f"the builder of the loss {name} must return a postmax.losses.Loss or a postmax.losses.Term, got "
+            f"{type(built).__name__}."
+        )
+    for option in left_over:
+        raise _cannot_take(name, option)
+    return built
+
+
+def _cannot_take(name: str, option: str) -> InputError:
+    return InputError(f"the loss {name} does not take {option}: its builder has no parameter of that name.")
+
+
+def find(name: str) -> Entry:
+    """Return the entry of `name`; for two names joined by "+", an entry of their sum."""
+    _discover()
     try:
         return _LOSSES.get(name)
     except InputError:
-        try:
-            cost_entry(name)
-        except InputError:
-            if "+" not in str(name):
-                raise unknown_name("loss", name, names()) from None
-            for part in name.split("+"):
-                if _is_no_cost(part):
-                    raise InputError(f"{part.strip()} is no cost, and only costs can be added: {name}.") from None
+        both = _parts(name)
+        if both is None:
             raise
-        return None
+        first, second = (find(part) for part in both)
+        for part in both:
+            taken = [option for option in ("alpha", "beta") if option in find(part).own_options]
+            if taken:
+                raise InputError(
+                    f"{name} cannot be made by name: alpha and beta are the weights of a sum, and {part} has "
+                    f"{' and '.join(taken)} of its own. Use 2 * pm.losses.get({both[0]!r}) + "
+                    f"pm.losses.get({both[1]!r}), with the options of each."
+                ) from None
+        return Entry(None, f"{both[0]} + {both[1]}", facts_of_sum(first.facts, second.facts), {}, both)
 
 
-def _is_no_cost(name: str) -> bool:
-    try:
-        _LOSSES.get(name)
-    except InputError:
-        return False
-    return True
+def _parts(name: object) -> tuple[str, str] | None:
+    """Return the two names that are joined by "+" in `name`; None if there are not exactly two."""
+    match [part.strip() for part in str(name).split("+")]:
+        case [first, second] if first and second:
+            return first, second
+    return None
 
 
-_FPML = "f-divergence posterior maximisation"
-_SOURCE = "the f-PML paper"
-_NOISE = "nothing; the noise, to correct for it"
-register(
-    "fpml",
-    FPMLLoss,
-    f"{_FPML}: any divergence, link and correction",
-    facts=costs.Facts(
-        symmetric=False, bounded=False, role="both", source=_SOURCE, needs="the noise, to correct for it"
-    ),
-    aliases=("pml",),
-)
-for _divergence in ("kl", "gan", "sl", "js"):
-    register(
-        f"{_divergence}-pml",
-        partial(FPMLLoss, _divergence),
-        f"{_FPML} with {_divergence.upper()}",
-        # With the default link D ≤ 1, where SL is the one of them whose score and penalty both stay finite.
-        facts=costs.Facts(symmetric=False, bounded=_divergence == "sl", role="both", source=_SOURCE, needs=_NOISE),
-    )
-
-
-def forward_correction(
-    *, transition: Transition | Matrix, num_classes: int | None = None, **contract: Unpack[Contract]
-) -> FPMLLoss:
-    """−log (Pᵀp)_y: the softmax p of the true class is sent through the noise before it meets the label."""
-    return FPMLLoss("kl", "softmax", transition=transition, correction="forward", num_classes=num_classes, **contract)
-
-
-def backward_correction(
-    *, transition: Transition | Matrix, num_classes: int | None = None, **contract: Unpack[Contract]
-) -> FPMLLoss:
-    """Σ_j P⁻¹[y, j]·(−log p_j): an unbiased estimate of the cross-entropy of the true label.
-
-    The cost "unbiased" with cross-entropy as its base is the same loss, apart from two options: class weights are those
-    of the true classes here and refused there; label smoothing spreads over true classes here and over labels there.
-    """
-    return FPMLLoss(
-        "kl", "softmax", transition=transition, correction="objective", floor=0.0, num_classes=num_classes, **contract
-    )
-
-
-_PATRINI = costs.Facts(
-    symmetric=False,
-    bounded=False,
-    role="both",
-    source="Patrini et al., Making deep neural networks robust to label noise: A loss correction approach, CVPR 2017",
-    needs="the transition matrix",
-)
-register(
-    "forward",
-    forward_correction,
-    "forward correction of cross-entropy: −log (Pᵀp)_y",
-    facts=_PATRINI,
-    aliases=("forward-correction",),
-)
-register(
-    "backward",
-    backward_correction,
-    "backward correction of cross-entropy: Σ_j P⁻¹[y, j]·(−log p_j)",
-    facts=_PATRINI,
-    aliases=("backward-correction",),
-)
-register(
-    "dmi",
-    DMILoss,
-    "determinant-based mutual information −log(|det M| + 0.001) of a batch, after a warm-up",
-    facts=costs.Facts(symmetric=False, bounded=True, role="both", source="Xu et al. 2019"),
-    aliases=("l-dmi",),
-)
+@functools.cache
+def _discover() -> None:
+    """Import all modules with losses, so that each registers what it has."""
+    import_modules("postmax.losses")
+    import_modules("postmax.losses.terms")

@@ -1,4 +1,4 @@
-"""The determinant-based mutual information as a Module.
+"""The determinant-based mutual information between labels and predictions: the Module and the function.
 
 Xu, Cao, Kong and Wang, L_DMI: A novel information-theoretic loss function for training deep nets robust to label noise,
 NeurIPS 2019.
@@ -6,94 +6,136 @@ NeurIPS 2019.
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Unpack
 
+import torch
 from torch import Tensor
 
-from postmax.costs.schedule import check_share, check_start
-from postmax.functional.contract import check_logits, check_num_classes, class_dim, working_dtype
-from postmax.functional.dmi import DMIRows, check_dmi_contract
-from postmax.functional.rows import Contract, reduced_loss
-from postmax.losses.base import Loss
-from postmax.losses.cost import CostLoss
-from postmax.losses.shown import changed, changed_contract
+from postmax.errors import InputError
+from postmax.losses.base import Loss, SummableLoss
+from postmax.losses.catalogue import register
+from postmax.losses.contract_loss import ContractLoss
+from postmax.losses.facts import Facts
+from postmax.losses.options import Contract, check_contract, check_num_classes
+from postmax.losses.reduction import RowLoss, reduced_loss
+from postmax.losses.schedule import check_share, check_start
+from postmax.losses.term_loss import TermLoss
+from postmax.losses.terms.ce import CE
+
+_LOG_FLOOR = math.log(1e-3)
+_LOG_SINGULAR = -600.0  # below this, a pivot may be too small to divide by, even in float64
 
 
-class DMILoss(Loss):
+class DMILoss(ContractLoss):
     """−log(|det M| + 0.001) of the joint counts M = Σ_rows q·pᵀ of labels q and predictions p.
 
-    Label noise multiplies det M by the determinant of the transition matrix: it shifts the loss by a constant, whatever
-    the matrix (apart from the 0.001). The loss belongs to a batch, not to its rows: "none" gives it to every row that
-    is kept, so that its mean is the loss, and "sum" is the loss times the number of rows.
+    Label noise multiplies det M by the determinant of the transition matrix. Every such matrix therefore shifts the
+    loss by a constant (apart from the 0.001). The loss belongs to a batch and not to its rows: "none" gives it to every
+    row that is kept, so that the mean is the loss, and "sum" is the loss times the number of rows.
 
-    - A batch has to hold every class. If one is missing, the determinant is 0, and so is the gradient: nothing is
-      learnt from that batch.
-    - Any order of the classes has the same determinant up to its sign, and at the start it is close to 0. The loss
-      therefore needs a network that was trained otherwise: `at` gives cross-entropy before `start`. The published
-      learning rate after it is 1e-6, with batches of 128 or 256.
+    - A batch must hold every class. If one is missing, the determinant is 0, and so is the gradient: the network learns
+      nothing from that batch.
+    - Every order of the classes has the same determinant up to its sign, and at the start it is close to 0. The loss
+      therefore needs a network that was trained with another loss: `at` gives cross-entropy before `start`. The
+      published learning rate after `start` is 1e-6, with batches of 128 or 256.
 
     Args:
         start: The share of the training before which the loss is plain cross-entropy.
-        num_classes: How many classes the logits must have, if they are to be checked.
-        contract: ignore_index, reduction and label_smoothing of `nn.CrossEntropyLoss`; class weights are refused.
+        num_classes: The number of classes that logits must have; None if any number will do.
+        contract: The options ignore_index, reduction and label_smoothing of `nn.CrossEntropyLoss`. Class weights are
+            refused.
 
     Example:
         >>> import torch, postmax as pm
-        >>> loss = pm.losses.DMILoss()
+        >>> loss = pm.losses.get("dmi")
         >>> loss(torch.tensor([[3.0, 0.0], [0.0, 3.0], [1.0, 0.0]]), torch.tensor([0, 1, 0]))
         tensor(-0.4636)
     """
 
-    mixes_rows = True
-
     def __init__(self, *, start: float = 0.5, num_classes: int | None = None, **contract: Unpack[Contract]) -> None:
-        super().__init__()
         check_start(start)
-        check_dmi_contract(contract)
+        _check_dmi_contract(contract)
         check_num_classes(num_classes)
-        self.num_classes = num_classes
+        super().__init__(DMIRowLoss(num_classes), num_classes, **contract)
         self.start = start
-        self.ignore_index = contract.get("ignore_index", -100)
-        self.reduction = contract.get("reduction", "mean")
-        self.label_smoothing = contract.get("label_smoothing", 0.0)
 
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """The loss of `logits` (C), (N, C) or (N, C, d1, …, dk) for class indices or class probabilities."""
-        return reduced_loss(
-            DMIRows(self.num_classes),
-            logits,
-            target,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-            label_smoothing=self.label_smoothing,
-        )
+    @property
+    def mixes_rows(self) -> bool:
+        """True: the loss is a property of the whole batch."""
+        return True
 
     def at(self, share: float) -> Loss:
-        """The loss after this share of the training, from 0 to 1: cross-entropy before `start`."""
+        """Return the loss after this share of the training, from 0 to 1: cross-entropy before `start`."""
         check_share(share)
-        if share >= self.start:
-            return self
-        return CostLoss(
-            "ce",
-            num_classes=self.num_classes,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-            label_smoothing=self.label_smoothing,
-        )
+        return self if share >= self.start else TermLoss(CE(), num_classes=self.num_classes, **self.contract)
 
     def posterior(self, logits: Tensor) -> Tensor:
-        """The softmax, in the shape of `logits`, float32 for half precision."""
-        check_logits(logits, self.num_classes)
-        return logits.to(working_dtype(logits)).softmax(class_dim(logits))
+        """Return the softmax, in the shape of `logits`, in float32 for half precision."""
+        return self.of_rows(lambda rows: rows.softmax(-1), logits)
 
-    def label_posterior(self, logits: Tensor) -> Tensor:
-        return self.posterior(logits)
-
-    def predict(self, logits: Tensor) -> Tensor:
-        """The most probable class, with the class dimension removed."""
-        return self.posterior(logits).argmax(class_dim(logits))
+    def summable(self) -> SummableLoss:
+        """Raise an error, because this loss cannot be part of a sum."""
+        raise InputError(
+            "dmi cannot be part of a sum: it is one number for a whole batch, and not a loss of a label. Add the "
+            "values of the two losses yourself."
+        )
 
     def extra_repr(self) -> str:
-        """What the loss is made of, for `print`."""
-        own = changed(start=(self.start, 0.5), num_classes=(self.num_classes, None))
-        return ", ".join([*own, *changed_contract(self)])
+        """Return the options of the loss, for `repr`."""
+        return ", ".join(self.shown(start=(self.start, 0.5)))
+
+
+def dmi_loss(logits: Tensor, target: Tensor, **contract: Unpack[Contract]) -> Tensor:
+    """Return −log(|det M| + 0.001) for M = Σ_rows q·pᵀ, with labels q and softmax p. See `postmax.losses.DMILoss`.
+
+    Example:
+        >>> logits, labels = torch.tensor([[3.0, 0.0], [0.0, 3.0], [1.0, 0.0]]), torch.tensor([0, 1, 0])
+        >>> dmi_loss(logits, labels)
+        tensor(-0.4636)
+    """
+    _check_dmi_contract(contract)
+    return reduced_loss(DMIRowLoss(), logits, target, **contract)
+
+
+def _check_dmi_contract(contract: Contract) -> None:
+    if contract.get("weight") is not None:
+        raise InputError(
+            "dmi takes no class weights: weighing the rows of a class multiplies the determinant by a constant, which "
+            "changes no gradient but through the 0.001 that is added to it."
+        )
+    check_contract(**contract)
+
+
+@dataclass(frozen=True)
+class DMIRowLoss(RowLoss):
+    """The loss of a batch, given to each of its rows. Labels become distributions, because M is a sum of these."""
+
+    given_classes: int | None = None
+
+    @property
+    def num_classes(self) -> int | None:
+        """The number of classes, if it was given."""
+        return self.given_classes
+
+    def of_distributions(self, rows: Tensor, q: Tensor, weight: Tensor | None, keep: Tensor | None) -> Tensor:  # noqa: ARG002  (class weights are refused)
+        """Return the loss of the rows that are kept, computed in float64."""
+        if keep is not None:
+            q = torch.where(keep.unsqueeze(-1), q, 0.0)
+        classes = rows.shape[-1]
+        joint = q.double().reshape(-1, classes).mT @ rows.double().softmax(-1).reshape(-1, classes)
+        singular = torch.linalg.slogdet(joint.detach()).logabsdet < _LOG_SINGULAR
+        safe = torch.where(singular, torch.eye(classes, dtype=joint.dtype, device=joint.device), joint)
+        log_det = torch.linalg.slogdet(safe).logabsdet
+        loss = torch.where(singular, -_LOG_FLOOR, -torch.logaddexp(log_det, torch.full_like(log_det, _LOG_FLOOR)))
+        return loss.to(rows.dtype).expand(rows.shape[:-1])
+
+
+register(
+    "dmi",
+    DMILoss,
+    "determinant-based mutual information −log(|det M| + 0.001) of a batch, after a warm-up",
+    Facts(symmetric=False, bounded=True, role="both", source="Xu et al. 2019"),
+    aliases=("l-dmi",),
+)

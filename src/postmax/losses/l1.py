@@ -1,4 +1,4 @@
-"""The L1 term some losses are trained with."""
+"""The L1 penalty with which some losses are trained."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from postmax.errors import InputError
 
 
 def l1_penalty(parameters: Iterable[Tensor]) -> Tensor:
-    """The sum of the absolute values of all parameters, in float32 for half precision.
+    """Return the sum of the absolute values of all parameters, in float32 for half precision.
 
-    ANL adds δ times this to its loss, in place of weight decay; `pm.losses.preset` knows the published δ. A parameter
-    that is exactly 0 gets no gradient.
+    ANL adds δ times this sum to its loss, in place of weight decay; `pm.losses.preset` knows the published δ. A
+    parameter that is exactly 0 gets no gradient.
 
     Args:
-        parameters: Such as `model.parameters()`.
+        parameters: Tensors, such as `model.parameters()`.
 
     Raises:
-        InputError: If there are none, as when a generator has been used up.
+        InputError: If there are no parameters, for example because a generator was used before.
 
     Example:
         >>> l1_penalty(torch.nn.Linear(2, 1).parameters()) > 0

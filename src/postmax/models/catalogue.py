@@ -12,12 +12,12 @@ from postmax.registry import Registry, check_options, options_of
 
 @dataclass(frozen=True)
 class Architecture:
-    """A network one can ask for by name.
+    """A registered network.
 
     Attributes:
-        name: What it is called.
-        summary: One line for a listing.
-        build: From the shape of a row, the number of classes and options to a network.
+        name: Its name.
+        summary: What it is, in a line.
+        build: Makes the network from the shape of a row, the number of classes and the options.
         channels_last: Whether `torch.channels_last` is the faster memory format, see docs/models.md.
     """
 
@@ -53,15 +53,18 @@ def register(
 ) -> None:
     """Make a network known under `name`.
 
-    A module of `postmax.models` that calls this is found by itself: one file adds a network. Modules elsewhere call it
-    when they are imported.
+    Every module of `postmax.models` is imported before the first lookup, so a new file that calls `register` adds a
+    network. Modules of other packages call it when they are imported.
 
     Args:
-        name: What it will be called.
+        name: The name for `get`.
         build: A class or function `build(input_shape, num_classes, *, option=default, …)`.
-        summary: One line for a listing.
+        summary: What it is, in a line.
         channels_last: Whether `torch.channels_last` is the faster memory format.
-        aliases: Other names; case, spaces, `-` and `_` do not matter anyway.
+        aliases: Other names. Case, spaces, `-` and `_` do not matter in any name.
+
+    Raises:
+        InputError: If a name is taken.
     """
     _ARCHITECTURES.add(Architecture(name, summary, build, channels_last), name, aliases=aliases)
 
@@ -77,7 +80,7 @@ def names() -> tuple[str, ...]:
 
 
 def describe(name: str) -> Architecture:
-    """What is known about a network without building it.
+    """Return the description of a network, without building it.
 
     Raises:
         InputError: If there is no such network.
@@ -92,9 +95,9 @@ def describe(name: str) -> Architecture:
 
 
 def get(name: str, *, num_classes: int, input_shape: Sequence[int], **options: Any) -> Network:
-    """A new network with random weights.
+    """Return a new network with random weights.
 
-    The weights come from torch's global generator and nothing else: call `torch.manual_seed` first.
+    The weights come from torch's global generator. Call `torch.manual_seed` first to get the same weights again.
 
     Args:
         name: One of `names()`.

@@ -1,4 +1,4 @@
-"""The 8-layer CNN on which losses for noisy labels are compared."""
+"""The 8-layer CNN that the literature compares losses for noisy labels on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CNN8(Network):
         init: One of `INITIALISATIONS`; "apl" is what these papers do.
 
     Raises:
-        InputError: If rows are not images, or too small ones, or an argument is unknown.
+        InputError: If the rows are not images, the images are too small, or an argument is unknown.
 
     Example:
         >>> sum(p.numel() for p in CNN8((3, 32, 32), 10).parameters())
@@ -48,7 +48,7 @@ class CNN8(Network):
         initialise(self, init)
 
     def features(self, inputs: Tensor) -> Tensor:
-        """The 256 hidden units."""
+        """Return the 256 hidden units."""
         units: Tensor = self.hidden(self.body(inputs).flatten(1))
         return units
 

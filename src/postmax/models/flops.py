@@ -1,4 +1,4 @@
-"""How much arithmetic a network is."""
+"""Count the arithmetic operations of a network."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from torch.utils.flop_counter import FlopCounterMode
 
 
 def flops(model: nn.Module, input_shape: Sequence[int]) -> int:
-    """Floating-point operations of convolutions and matrix products for one row, forwards.
+    """Return the number of floating-point operations in the convolutions and matrix products of one forward pass.
 
+    It is for one row.
     A multiplication and the addition after it count as two. Training takes about three times as many.
 
     Args:
-        model: Any network; its mode, parameters and statistics stay as they are.
+        model: Any network. Its mode, parameters and statistics do not change.
         input_shape: The shape of one row.
 
     Example:

@@ -1,4 +1,4 @@
-"""Initial weights, by the code they were published with.
+"""Initial weights as in the published code of several papers.
 
 All of them are drawn from torch's global generator, so `torch.manual_seed` before building a network fixes them.
 """
@@ -10,14 +10,14 @@ from torch import nn
 from postmax.registry import unknown_name
 
 INITIALISATIONS = {
-    "torch": "what torch.nn does by itself",
+    "torch": "the default of torch.nn",
     "apl": "convolutions uniform (He, fan in), linear weights uniform (Glorot): APL, ALFs, ANL",
     "fan-out": "convolutions normal (He, fan out): torchvision, ProMix",
 }
 
 
 def initialise(network: nn.Module, init: str) -> None:
-    """Draw the weights of `network` anew; biases and batch normalisation stay as torch makes them.
+    """Draw new weights for `network`. Biases and batch normalisation stay as torch initialises them.
 
     Args:
         network: Its convolutions and linear layers are changed in place.

@@ -1,4 +1,4 @@
-"""Fully connected layers, for tables."""
+"""A multi-layer perceptron: fully connected layers, for rows of features."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 
 
 class MLP(Network):
-    """Linear layers with an activation after each but the last.
+    """Linear layers, each but the last followed by an activation.
 
-    A hidden layer is linear, batch normalisation (if asked for), activation, dropout (if asked for).
+    A hidden layer is a linear layer, batch normalisation (optional), an activation and dropout (optional).
 
     Args:
-        input_shape: The shape of one row. Whatever it is, rows are flattened.
+        input_shape: The shape of one row. Rows of any shape are flattened.
         num_classes: K.
         hidden: The widths of the hidden layers; () for a linear model.
         dropout: The share of each hidden layer that is dropped.
@@ -35,7 +35,7 @@ class MLP(Network):
         activation: One of `ACTIVATIONS`.
 
     Raises:
-        InputError: If an argument makes no sense.
+        InputError: If an argument has an impossible value.
 
     Example:
         >>> MLP((30,), 2, hidden=(16,), dropout=0.2)
@@ -80,7 +80,7 @@ class MLP(Network):
         self.fc = nn.Linear(width, check_classes(num_classes))
 
     def features(self, inputs: Tensor) -> Tensor:
-        """The last hidden layer; the row itself if there is none."""
+        """Return the last hidden layer, or the row itself if there is no hidden layer."""
         hidden: Tensor = self.body(inputs.flatten(1))
         return hidden
 

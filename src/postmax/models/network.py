@@ -1,4 +1,4 @@
-"""What every network of this package is: features of a row, and one linear layer on top."""
+"""The base class of all networks: features of a row, and one linear layer on top."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from torch import Tensor, nn
 
 
 class Network(nn.Module):
-    """Logits = `fc`(`features`(rows)).
+    """A network whose logits are `fc(features(rows))`.
 
-    The two halves have the same names everywhere, so that whatever needs features, or a second head of the same width
-    (`network.fc.in_features`), works with every network. A subclass writes `features` and sets `fc`.
+    The two parts have the same names in every network. So code that needs features, or a second head of the same width
+    (`network.fc.in_features`), works with all of them. A subclass defines `features` and sets `fc`.
 
     Attributes:
         fc: The last layer.
@@ -28,10 +28,10 @@ class Network(nn.Module):
     fc: nn.Linear
 
     def features(self, inputs: Tensor) -> Tensor:
-        """What `fc` gets: (B, `fc.in_features`)."""
+        """Return the input of `fc`: (B, `fc.in_features`)."""
         raise NotImplementedError
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Logits (B, K)."""
+        """Return logits (B, K)."""
         logits: Tensor = self.fc(self.features(inputs))
         return logits

@@ -16,13 +16,13 @@ from postmax.models.shapes import check_classes, check_image
 class PreActBlock(nn.Module):
     """Batch normalisation and ReLU before each of two 3×3 convolutions.
 
-    The shortcut starts after the first ReLU in every block. In He et al. (2016b) a block that changes no shape hands
-    on its input untouched; DivideMix's does not, and neither does this one.
+    The shortcut starts after the first ReLU in every block, as in the code of DivideMix. In He et al. (2016b) it starts
+    at the input of the block if the block does not change the shape.
 
     Args:
-        channels: Of the input.
-        planes: Of the output.
-        stride: 2 to halve the image.
+        channels: Number of channels of the input.
+        planes: Number of channels of the output.
+        stride: 2 to halve the side of the image.
     """
 
     def __init__(self, channels: int, planes: int, stride: int) -> None:
@@ -36,7 +36,7 @@ class PreActBlock(nn.Module):
             self.shortcut = nn.Conv2d(channels, planes, 1, stride=stride, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The sum of both branches, not activated."""
+        """Return the sum of both branches, without an activation."""
         x = F.relu(self.bn1(x))
         shortcut: Tensor = x if self.shortcut is None else self.shortcut(x)
         out: Tensor = self.conv2(F.relu(self.bn2(self.conv1(x))))
@@ -46,7 +46,7 @@ class PreActBlock(nn.Module):
 class PreActResNet18(Network):
     """A 3×3 stem with batch normalisation and ReLU, eight pre-activation blocks, global average pooling, logits.
 
-    As in the code of DivideMix (Li et al., 2020), nothing normalises or activates the last sum.
+    As in the code of DivideMix (Li et al., 2020), the last sum is neither normalised nor activated.
 
     Args:
         input_shape: (channels, height, width), at least 8×8.
@@ -54,7 +54,7 @@ class PreActResNet18(Network):
         init: One of `INITIALISATIONS`.
 
     Raises:
-        InputError: If rows are not images, or too small ones, or an argument is unknown.
+        InputError: If the rows are not images, the images are too small, or an argument is unknown.
 
     Example:
         >>> sum(p.numel() for p in PreActResNet18((3, 32, 32), 10).parameters())
@@ -74,7 +74,7 @@ class PreActResNet18(Network):
         initialise(self, init)
 
     def features(self, inputs: Tensor) -> Tensor:
-        """The last stage, averaged over the image."""
+        """Return the output of the last stage, averaged over the image."""
         x = F.relu(self.bn1(self.conv1(inputs)))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return F.adaptive_avg_pool2d(x, 1).flatten(1)

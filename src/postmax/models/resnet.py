@@ -1,6 +1,6 @@
 """Residual networks (He et al., 2016): ResNet18 and 34 for small images, ResNet50 for large ones.
 
-Parameters are named as in torchvision, so its ImageNet checkpoints load.
+The parameters have the same names as in torchvision, so that its ImageNet checkpoints can be loaded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from postmax.models.network import Network
 from postmax.models.shapes import check_classes, check_image
 from postmax.registry import unknown_name
 
-_STEMS = {"cifar": 8, "imagenet": 32}  # and the side of an image that the network halves down to one pixel
+# For each stem, the side of the smallest image: the network halves it until one pixel is left.
+_STEMS = {"cifar": 8, "imagenet": 32}
 _PLANES = (64, 128, 256, 512)
 
 
@@ -25,9 +26,9 @@ class Block(nn.Module):
     """One residual block.
 
     Args:
-        channels: Of the input.
-        planes: Of the convolutions; the output has `expansion` times as many channels.
-        stride: 2 to halve the image.
+        channels: Number of channels of the input.
+        planes: Number of channels of the convolutions. The output has `expansion` times as many.
+        stride: 2 to halve the side of the image.
     """
 
     expansion: ClassVar[int]
@@ -40,11 +41,11 @@ class Block(nn.Module):
             self.downsample = nn.Sequential(_conv(channels, out, 1, stride), nn.BatchNorm2d(out))
 
     def residual(self, x: Tensor) -> Tensor:
-        """What is added to the shortcut."""
+        """Return what is added to the shortcut."""
         raise NotImplementedError
 
     def forward(self, x: Tensor) -> Tensor:
-        """relu(residual + shortcut)."""
+        """Return relu(residual + shortcut)."""
         shortcut = x if self.downsample is None else self.downsample(x)
         return F.relu(self.residual(x) + shortcut)
 
@@ -62,14 +63,17 @@ class BasicBlock(Block):
         self.bn2 = nn.BatchNorm2d(planes)
 
     def residual(self, x: Tensor) -> Tensor:
-        """What is added to the shortcut."""
+        """Return what is added to the shortcut."""
         x = F.relu(self.bn1(self.conv1(x)))
         out: Tensor = self.bn2(self.conv2(x))
         return out
 
 
 class Bottleneck(Block):
-    """1×1, 3×3 and 1×1 convolutions; the 3×3 one strides (torchvision's, "v1.5"), where He et al. stride the first."""
+    """1×1, 3×3 and 1×1 convolutions.
+
+    The 3×3 convolution has the stride, as in torchvision ("v1.5"). In He et al. the first one has it.
+    """
 
     expansion = 4
 
@@ -83,7 +87,7 @@ class Bottleneck(Block):
         self.bn3 = nn.BatchNorm2d(planes * self.expansion)
 
     def residual(self, x: Tensor) -> Tensor:
-        """What is added to the shortcut."""
+        """Return what is added to the shortcut."""
         x = F.relu(self.bn1(self.conv1(x)))
         x = F.relu(self.bn2(self.conv2(x)))
         out: Tensor = self.bn3(self.conv3(x))
@@ -97,13 +101,13 @@ class ResNet(Network):
         input_shape: (channels, height, width).
         num_classes: K.
         block: `BasicBlock` or `Bottleneck`.
-        depths: How many blocks each stage has.
+        depths: The number of blocks of each stage.
         stem: "cifar": one 3×3 convolution. "imagenet": 7×7 with stride 2 and a max-pool.
         init: One of `INITIALISATIONS`.
-        name: What error messages call it.
+        name: Its name in error messages.
 
     Raises:
-        InputError: If rows are not images, or too small ones, or an argument is unknown.
+        InputError: If the rows are not images, the images are too small, or an argument is unknown.
 
     Example:
         >>> import torch
@@ -143,14 +147,14 @@ class ResNet(Network):
         initialise(self, init)
 
     def features(self, inputs: Tensor) -> Tensor:
-        """The last stage, averaged over the image."""
+        """Return the output of the last stage, averaged over the image."""
         x = self.maxpool(F.relu(self.bn1(self.conv1(inputs))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return F.adaptive_avg_pool2d(x, 1).flatten(1)
 
 
 def resnet18(input_shape: Sequence[int], num_classes: int, *, stem: str = "cifar", init: str = "torch") -> ResNet:
-    """ResNet18 with the stem for small images.
+    """Return a ResNet18 with the stem for small images.
 
     Example:
         >>> sum(p.numel() for p in resnet18((3, 32, 32), 10).parameters())
@@ -162,14 +166,14 @@ def resnet18(input_shape: Sequence[int], num_classes: int, *, stem: str = "cifar
 
 
 def resnet34(input_shape: Sequence[int], num_classes: int, *, stem: str = "cifar", init: str = "torch") -> ResNet:
-    """ResNet34 with the stem for small images."""
+    """Return a ResNet34 with the stem for small images."""
     return ResNet(
         input_shape, num_classes, block=BasicBlock, depths=(3, 4, 6, 3), stem=stem, init=init, name="resnet34"
     )
 
 
 def resnet50(input_shape: Sequence[int], num_classes: int, *, stem: str = "imagenet", init: str = "fan-out") -> ResNet:
-    """ResNet50 as in torchvision: for images of 224×224, as of ImageNet and WebVision."""
+    """Return a ResNet50 as in torchvision, for images of 224×224 such as those of ImageNet and WebVision."""
     return ResNet(
         input_shape, num_classes, block=Bottleneck, depths=(3, 4, 6, 3), stem=stem, init=init, name="resnet50"
     )

@@ -1,4 +1,4 @@
-"""Checks of what a network is built for."""
+"""Checks of the shape of a row and of the number of classes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from postmax.errors import InputError
 
 
 def check_classes(num_classes: int) -> int:
-    """`num_classes` itself.
+    """Return `num_classes` if it is a number of classes.
 
     Raises:
-        InputError: If there is nothing to tell apart.
+        InputError: If it is not a whole number of at least 2.
     """
     if not is_count(num_classes) or num_classes < 2:
         raise InputError(f"num_classes must be a whole number of at least 2, got {num_classes!r}.")
@@ -19,7 +19,7 @@ def check_classes(num_classes: int) -> int:
 
 
 def check_row(input_shape: Sequence[int]) -> tuple[int, ...]:
-    """`input_shape` as a tuple.
+    """Return `input_shape` as a tuple.
 
     Raises:
         InputError: If it is not the shape of one row.
@@ -33,21 +33,21 @@ def check_row(input_shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def check_image(network: str, input_shape: Sequence[int], *, least: int, instead: str) -> tuple[int, int, int]:
-    """`input_shape` as (channels, height, width).
+    """Return `input_shape` as (channels, height, width).
 
     Args:
-        network: Who asks.
+        network: The name of the network, for error messages.
         input_shape: The shape of one row.
-        least: The side of the smallest image that is still one pixel after all the halving.
-        instead: What takes smaller images, as a clause.
+        least: The side of the smallest image that the network can take.
+        instead: What to use for smaller images, for error messages.
 
     Raises:
-        InputError: If it is not the shape of an image, or of one that is too small.
+        InputError: If it is not the shape of an image, or if the image is too small.
     """
     shape = check_row(input_shape)
     if len(shape) != 3:
         raise InputError(
-            f"{network} takes images, (channels, height, width); rows of shape {shape} are none. "
+            f"{network} takes images, (channels, height, width); rows of shape {shape} are not images. "
             "For the rows of a table use 'mlp'; grey images need their one channel: (1, height, width)."
         )
     channels, height, width = shape
@@ -60,10 +60,10 @@ def check_image(network: str, input_shape: Sequence[int], *, least: int, instead
 
 
 def is_count(value: object) -> bool:
-    """Whether this is a whole number of at least 1."""
+    """Return whether this is a whole number of at least 1."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def are_counts(values: object) -> bool:
-    """Whether this is a sequence of whole numbers of at least 1."""
+    """Return whether this is a sequence of whole numbers of at least 1."""
     return isinstance(values, Sequence) and all(is_count(value) for value in values)

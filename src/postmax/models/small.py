@@ -1,4 +1,4 @@
-"""A small network for small images, for when a CPU is all there is."""
+"""A small network for small images, made for training on a CPU."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class Small(Network):
 
         4×4 stride 2 → w, 3×3 → w, pool | 3×3 → 2w, 3×3 → 2w, pool | 3×3 → 4w | flatten, 256, K
 
-    It does 16 million operations on an image of 32×32 where the 8-layer CNN does 267 million. They are spent where
-    images are small already. The 256 units see the whole last map and not its mean, which holds most of the weights for
-    little of the arithmetic. Why it looks like this was measured: docs/models.md.
+    It needs 16 million operations for an image of 32×32; the 8-layer CNN needs 267 million. The first layer halves the
+    image, so that later layers work on few pixels. The 256 units see the whole last map instead of its mean: they hold
+    most of the weights, and need few operations. docs/models.md has the measurements behind this design.
 
     Args:
         input_shape: (channels, height, width), at least 8×8.
         num_classes: K.
-        width: w. The cost grows with its square; 24 is better for the shortest trainings.
+        width: w. The number of operations grows with its square; 24 is better for very short training.
         init: One of `INITIALISATIONS`.
 
     Raises:
-        InputError: If rows are not images, or too small ones, or an argument makes no sense.
+        InputError: If the rows are not images, the images are too small, or an argument has an impossible value.
 
     Example:
         >>> from postmax.models import flops
@@ -61,7 +61,7 @@ class Small(Network):
         initialise(self, init)
 
     def features(self, inputs: Tensor) -> Tensor:
-        """The 256 hidden units."""
+        """Return the 256 hidden units."""
         units: Tensor = self.hidden(self.body(inputs).flatten(1))
         return units
 

@@ -2,6 +2,6 @@
 
 from postmax.runs.checkpoint import DamagedRun
 from postmax.runs.execution import Progress, execute
-from postmax.runs.folder import Busy, RunFolder
+from postmax.runs.folder import RunFolder
 
-__all__ = ["Busy", "DamagedRun", "Progress", "RunFolder", "execute"]
+__all__ = ["DamagedRun", "Progress", "RunFolder", "execute"]

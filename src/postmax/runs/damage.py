@@ -1,4 +1,4 @@
-"""Whether a run that says it is done can be read."""
+"""Check whether the files of a finished run can be read."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from postmax.runs.folder import RunFolder
 
 
 def damage(folder: RunFolder) -> str | None:
-    """What is wrong with what a finished run left; None if nothing is, or it is not finished.
+    """Return what is wrong with the files of a finished run; None if they are fine, or the run is not finished.
 
-    A run that is not finished looks after itself: whether it can go on shows when it does.
+    A run that is not finished is checked when it continues.
     """
     if folder.state != "done":
         return None
     try:
         folder.result()
         folder.metrics()
-    except ValueError as error:  # an InputError is one, and so is what is no UTF-8
+    except ValueError as error:  # this includes InputError, and bytes that are not UTF-8
         return str(error)
     return None

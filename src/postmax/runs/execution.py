@@ -1,4 +1,4 @@
-"""A run from beginning to end, whatever happens in between."""
+"""Run a configuration in its folder: start, continue after a crash, and finish."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TRAINING_PER_CHECKPOINT = 50
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is. Loss and accuracy are means over its seeds."""
+    """How far a run is. Loss and accuracy are means over its seeds; the accuracy is None if it was not measured."""
 
     epoch: int
     epochs: int
@@ -51,33 +51,34 @@ def execute(
     previous: bool = False,
     restart: bool = False,
 ) -> RunResult:
-    """Run a configuration in a folder, or go on where it was killed; what is done is not done again.
+    """Run a configuration in a folder. A run that was killed continues, and a run that is done is not run again.
 
     Args:
-        config: What to run.
-        folder: Where; by convention its name is `config.run_id`.
-        progress: Called after every epoch.
-        checkpoint_seconds: At least so much time between two checkpoints, and fifty times what writing one takes, so
-            that it never costs more than two per cent. It does not change the result.
-        previous: Go on from the checkpoint before the last.
-        restart: Forget what is there and begin again.
+        config: The configuration.
+        folder: The folder of the run; by convention its name is `config.run_id`.
+        progress: A function that is called after every epoch.
+        checkpoint_seconds: The least time between two checkpoints. Training also takes at least fifty times as long as
+            writing a checkpoint, so that checkpoints take at most two per cent of the time. The result does not depend
+            on this setting.
+        previous: Continue from the checkpoint before the last one.
+        restart: Delete what was trained, and start again.
 
     Raises:
-        DivergedError: If the loss is no number any more; the folder remembers it.
-        Busy: If another process is working on the run.
-        DataError: If the data or the folder cannot be used; what was there before is still there.
+        DivergedError: If the training diverges. The folder remembers it.
+        BusyError: If another process works on the run.
+        DataError: If the data or the folder cannot be used. Nothing that was in the folder is lost then.
     """
     run = RunFolder(folder)
-    if run.state == "done" and not restart and run.config() == config:  # then the data may be gone
+    if run.state == "done" and not restart and run.config() == config:  # then the data may be missing
         return run.result()
     config = resolve(config)
     if run.state == "done" and not restart:
         _check_identity(run, config)
         return run.result()
     with run.lock(), torch.random.fork_rng(), repeatable_torch():
-        if run.state == "done" and not restart:  # while we waited
+        if run.state == "done" and not restart:  # another process finished it while this one waited
             return run.result()
-        built = build(config)  # first of all: what cannot be built leaves no trace
+        built = build(config)  # before anything is written: a run that cannot be built leaves no folder
         torch.set_num_threads(built.threads)
         _claim(run, config, restart)
         if (failure := run.failure()) is not None:
@@ -95,7 +96,7 @@ def _check_identity(run: RunFolder, config: RunConfig) -> None:
 
 
 def _claim(run: RunFolder, config: RunConfig, restart: bool) -> None:
-    """Make the folder that of this run, and clear away what killed processes left half written."""
+    """Write the configuration into the folder, and delete files that killed processes left half written."""
     if (run.path / "config.yaml").exists():
         _check_identity(run, config)
         run.sweep_up()
@@ -107,12 +108,12 @@ def _claim(run: RunFolder, config: RunConfig, restart: bool) -> None:
     if threads is None:
         run.write_json("environment.json", environment())
     else:
-        # Sums depend on how they are divided among threads: go on with as many as before.
+        # Sums depend on how they are divided among threads, so the run continues with as many threads as before.
         torch.set_num_threads(threads)
 
 
 class _Execution:
-    """The state of a run while it runs."""
+    """A run while it is running."""
 
     def __init__(
         self,
@@ -136,7 +137,7 @@ class _Execution:
         self._write_records()
 
     def finish(self) -> RunResult:
-        """Train to the end and write the result."""
+        """Train to the end, and write the result."""
         started, trained_before, first = time.perf_counter(), self.seconds, self.done
         last_save, pause = started, self.checkpoint_seconds
         for epoch in range(first, self.config.epochs):
@@ -145,7 +146,7 @@ class _Execution:
             self.seconds = trained_before + now - started
             self._tell((now - started) / (epoch + 1 - first) * (self.config.epochs - epoch - 1))
             if now - last_save >= pause and epoch + 1 < self.config.epochs:
-                self.run.sync("metrics.jsonl")  # the checkpoint must not know more epochs than the record
+                self.run.sync("metrics.jsonl")  # a checkpoint must not have epochs that the metrics lack
                 self._save()
                 last_save = time.perf_counter()
                 pause = (
@@ -180,7 +181,7 @@ class _Execution:
         self.progress(Progress(self.done, self.config.epochs, loss, accuracy, seconds_left))
 
     def _write_records(self) -> None:
-        """The records of the epochs that count; lines of epochs that will be run again go."""
+        """Write the records up to the checkpoint. Lines of epochs that will be run again are dropped."""
         self.run.write("metrics.jsonl", "".join(map(_line, self.records)).encode())
 
     def _save(self) -> None:

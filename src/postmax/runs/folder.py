@@ -1,8 +1,7 @@
-"""The folder of a run: what is in it, and who may write to it."""
+"""The folder of a run: its files, and the lock that lets one process at a time write to it."""
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -13,6 +12,7 @@ from typing import Any, Literal, cast
 
 from postmax.errors import DataError, InputError
 from postmax.files import atomic_write
+from postmax.locks import hold
 from postmax.runs import checkpoint
 from postmax.runs.checkpoint import DamagedRun
 from postmax.train.config import RunConfig, read_config
@@ -22,10 +22,6 @@ _CHECKPOINTS = (checkpoint.NAME, checkpoint.PREVIOUS)
 _WRITTEN = ("metrics.jsonl", "failure.json", "result.json", "environment.json", "report.html")
 
 State = Literal["new", "started", "failed", "done"]
-
-
-class Busy(InputError):  # noqa: N818  (says what it is)
-    """Another process is working on the run."""
 
 
 class RunFolder:
@@ -42,7 +38,7 @@ class RunFolder:
 
     @property
     def state(self) -> State:
-        """How far the run is."""
+        """Whether the run is new, was started, has failed, or is done."""
         if (self.path / "done").exists():
             return "done"
         if (self.path / "failure.json").exists():
@@ -54,59 +50,40 @@ class RunFolder:
         """Inside, no other process can take the run. The kernel gives the lock back when a process dies.
 
         Raises:
-            Busy: If another process has it.
+            BusyError: If another process has it.
             DataError: If the folder cannot be written.
         """
+        lock = self.path / "lock"
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            file = (self.path / "lock").open("a")
-        except OSError as error:
-            raise DataError(f"{self.path} cannot be written: {error.strerror}.") from error
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise self._busy() from error
-            if not self._is_the_lock(file.fileno()):
-                raise self._busy()
-            try:
-                yield
-            finally:
-                self._leave_nothing()
-
-    def _busy(self) -> Busy:
-        return Busy(f"{self.path}: another process is working on this run.")
-
-    def _is_the_lock(self, descriptor: int) -> bool:
-        """Whether the file we hold is still the one others will find: the last user may have taken it away."""
-        try:
-            return os.path.samestat(os.fstat(descriptor), (self.path / "lock").stat())
-        except FileNotFoundError:
-            return False
-
-    def _leave_nothing(self) -> None:
-        """A run that could not even begin has no folder."""
-        if [entry.name for entry in self.path.iterdir()] == ["lock"]:
-            (self.path / "lock").unlink()
-            with suppress(OSError):
+            with hold(lock, wait=False, busy=f"{self.path}: another process is working on this run."):
+                try:
+                    yield
+                finally:
+                    # A run that could not begin leaves no folder. Windows cannot delete a file that is open, but there
+                    # `hold` deletes it at its end.
+                    if [entry.name for entry in self.path.iterdir()] == [lock.name]:
+                        with suppress(OSError):
+                            lock.unlink()
+        finally:
+            with suppress(OSError):  # only an empty folder can be removed in this way
                 self.path.rmdir()
 
     def config(self) -> RunConfig:
-        """What the run is.
+        """Return the configuration of the run.
 
         Raises:
-            DataError: If this is no folder of a run.
+            DataError: If this is not the folder of a run.
         """
         path = self.path / "config.yaml"
         if not path.exists():
-            raise DataError(f"{self.path} is no folder of a run: it has no config.yaml.")
+            raise DataError(f"{self.path} is not the folder of a run: it has no config.yaml.")
         try:
             return read_config(path)
         except InputError as error:
             raise DamagedRun(f"{error} Delete {self.path} to begin the run anew.") from error
 
     def result(self) -> RunResult:
-        """What came out.
+        """Return the result of the run.
 
         Raises:
             DataError: If the run is not done, or its result was changed or damaged since.
@@ -121,24 +98,24 @@ class RunFolder:
         return cast("RunResult", json.loads(content))
 
     def metrics(self) -> list[EpochRecord]:
-        """One record for each epoch and seed; a last line that was cut off by a crash is left out."""
+        """Return one record for each epoch and seed. A last line that a crash cut off is left out."""
         path = self.path / "metrics.jsonl"
         if not path.exists():
             return []
         try:
-            lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # what follows the last line break is incomplete
+            lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # text after the last line break is incomplete
             records = [json.loads(line) for line in lines]
-            # A line may be sound JSON and still be no record.
+            # A line may be valid JSON and still not be a record.
             return sorted(records, key=lambda record: int(record["epoch"]))
         except (ValueError, TypeError, KeyError) as error:
             raise DamagedRun(f"{path} is damaged ({error}); start the run again with --restart.") from error
 
     def failure(self) -> str | None:
-        """Why the run failed, if it did."""
+        """Return why the run failed; None if it did not."""
         return self._read_json("failure.json", "error")
 
     def threads(self) -> int | None:
-        """How many threads the run began with, if it has begun."""
+        """Return how many threads the run was started with; None if it was not started."""
         found = self._read_json("environment.json", "threads")
         return int(found) if found is not None and found.isdecimal() else None
 
@@ -152,18 +129,18 @@ class RunFolder:
             raise DamagedRun(f"{path} is damaged ({error}); start the run again with --restart.") from error
 
     def write_json(self, name: str, content: Any) -> bytes:
-        """A JSON file, whole or not at all."""
+        """Write a JSON file completely or not at all, and return its bytes."""
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False).encode() + b"\n"
         self.write(name, text)
         return text
 
     def write(self, name: str, content: bytes) -> None:
-        """A file, whole or not at all."""
+        """Write a file completely or not at all."""
         with atomic_write(self.path / name) as file:
             file.write(content)
 
     def append(self, name: str, text: str) -> None:
-        """More lines for a file. It is opened for each: a buffer that could not be written must not linger."""
+        """Append lines to a file. It is opened each time, so that no unwritten buffer remains after an error."""
         path = self.path / name
         try:
             with path.open("a", encoding="utf-8") as file:
@@ -172,19 +149,19 @@ class RunFolder:
             raise DataError(f"{path} could not be written: {error.strerror}.") from error
 
     def sync(self, name: str) -> None:
-        """Wait until what was appended to a file is on the disk."""
+        """Wait until everything that was appended to a file is on the disk."""
         with (self.path / name).open("rb") as file:
             os.fsync(file.fileno())
 
     def finish(self, result: RunResult) -> None:
-        """Write the result, then say that it is there; what only a running run needs goes."""
+        """Write the result, then the file `done`, and delete the checkpoints."""
         content = self.write_json("result.json", result)
         self.write("done", hashlib.sha256(content).hexdigest().encode() + b"\n")
         for name in (*_CHECKPOINTS, "failure.json"):
             (self.path / name).unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Forget what was trained, but not what the run is. First of all it is done no more, whatever comes next."""
+        """Delete what was trained, but not the configuration. The file `done` goes first."""
         (self.path / "done").unlink(missing_ok=True)
         for name in (*_CHECKPOINTS, *_WRITTEN):
             (self.path / name).unlink(missing_ok=True)
@@ -192,7 +169,7 @@ class RunFolder:
             weights.unlink()
 
     def sweep_up(self) -> None:
-        """Remove what a killed process left half written; such files are named after those they were to become."""
+        """Delete files that a killed process left half written. Their names contain the names they were to get."""
         for name in (*_CHECKPOINTS, *_WRITTEN, "done", "config.yaml", "model"):
             for leftover in self.path.glob(f".{name}*.*"):
                 leftover.unlink(missing_ok=True)

@@ -1,1 +1,1 @@
-"""Running many jobs: what is left to do, who does it, and how long it will take."""
+"""Running many jobs: the jobs that are left, who runs them, and how long they take."""

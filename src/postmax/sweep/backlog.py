@@ -1,4 +1,4 @@
-"""Which job comes next, when some are done, some have failed and some are in the hands of another process."""
+"""The jobs of a sweep that are left: some are done, some have failed, and some are run by other processes."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 
+from postmax import plugins
 from postmax.runs.damage import damage
 from postmax.runs.folder import RunFolder
 from postmax.runs.job import Job
+from postmax.sweep.attempt import Task
 from postmax.sweep.events import Event, Outcome, SweepError, SweepReport, Watcher
-from postmax.sweep.worker import Task
 
 
 class Backlog:
     """The jobs that are left.
 
-    The state of every job is in its folder, never here alone: other sweeps work on the same folders, and this one may
-    be killed at any moment.
+    The state of every job is kept in its folder and never here alone, because other sweeps work on the same folders and
+    this one may be killed at any moment.
 
     Args:
-        jobs: In the order in which they are wanted.
-        store: The folder of run folders.
-        retry_failed: Run jobs again that had failed before.
-        patience: Seconds until a job that another process has is looked at again.
-        watch: Told what happens.
+        jobs: The jobs, in the order in which they should run.
+        store: The folder that holds the folders of the runs.
+        retry_failed: Whether to run jobs again that failed before.
+        patience: If another process works on a run, try again after this many seconds.
+        watch: A function that gets the events.
     """
 
     def __init__(
@@ -41,11 +42,11 @@ class Backlog:
         self._retry = {job.run_id for job in self._waiting} if retry_failed else set()
 
     def __len__(self) -> int:
-        """How many are neither settled nor handed out."""
+        """Return how many jobs are neither settled nor running."""
         return len(self._waiting) + len(self._aside)
 
     def take(self) -> tuple[Job, Task] | None:
-        """A job to run now, with what a worker is told about it; None if all that are left are in other hands."""
+        """Return a job to run now and its task, or None if other processes work on all jobs that are left."""
         while (job := self._pop()) is not None:
             folder = RunFolder(self._store / job.run_id)
             state = folder.state
@@ -57,14 +58,14 @@ class Backlog:
             elif state == "failed" and job.run_id not in self._retry:
                 self.settle(job, Outcome("failed", folder.failure() or "it failed before"))
             else:
-                # Once: if another sweep tries it now, that attempt counts.
+                # A failed job is tried again once only. If another sweep tries it now, that attempt counts.
                 self._retry.discard(job.run_id)
                 self.tell(Event("started", job))
-                return job, Task(job.config, folder.path, again=state == "failed")
+                return job, Task(job.config, folder.path, again=state == "failed", plugins=plugins.loaded())
         return None
 
     def settle(self, job: Job, outcome: Outcome) -> None:
-        """Record how an attempt ended.
+        """Record how an attempt to run a job ended.
 
         Raises:
             SweepError: If something is wrong that the next job would meet too.
@@ -85,8 +86,8 @@ class Backlog:
         self.tell(Event(outcome.ending, job, reason=reason))
         if outcome.ending == "error":
             error = SweepError(
-                f"{job.label}: {reason} Its folder is {self._store / job.run_id}; what is finished stays, and the same "
-                "command goes on from there.",
+                f"{job.label}: {reason} Its folder is {self._store / job.run_id}; finished runs stay, and the same "
+                "command continues from there.",
                 self.report,
             )
             if outcome.trace:
@@ -94,15 +95,15 @@ class Backlog:
             raise error
 
     def tell(self, event: Event) -> None:
-        """Pass an event on."""
+        """Pass an event on to the watcher."""
         if self._watch is not None:
             self._watch(event)
 
     def finish(self) -> SweepReport:
-        """The report, when nothing is left.
+        """Return the report, when no job is left.
 
         Raises:
-            SweepError: If the process of a job died, or its folder is damaged.
+            SweepError: If the process of a job died, or the folder of a job is damaged.
         """
         parts = []
         if died := self.report.died:

@@ -1,4 +1,4 @@
-"""How many runs this machine has room for at once."""
+"""How many runs this machine can do at once."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ import torch
 
 
 def cores() -> int:
-    """Those this process may use, which in a container can be fewer than there are."""
-    if hasattr(os, "sched_getaffinity"):  # macOS has none
+    """Return the number of cores that this process may use. In a container this can be fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):  # macOS does not have it
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def default_workers(accelerators: Iterable[str]) -> int:
-    """One for each core; only one if a run goes to the GPU, whose memory and time several would fight for.
+    """Return how many runs should go at once: one for each core, but only one if a run uses the GPU.
+
+    Several runs on one GPU would compete for its memory and its time.
 
     Args:
-        accelerators: Of the runs, as their configurations name them.
+        accelerators: The accelerators that the configurations of the runs name.
     """
     return 1 if any(map(_on_gpu, accelerators)) else cores()
 

@@ -1,42 +1,32 @@
-"""What a sweep tells those who watch it, and what it hands back."""
+"""The events that a sweep tells its watchers, and the report that it returns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 
-from postmax.errors import InputError
+from postmax.errors import PostmaxError
+from postmax.runs import Progress
 from postmax.runs.job import Job
 
 Ending = Literal["done", "failed", "busy", "died", "damaged", "error"]
 
 
-class Step(Protocol):
-    """How far a run is: `postmax.runs.execution.Progress`."""
-
-    @property
-    def epoch(self) -> int: ...  # noqa: D102
-    @property
-    def epochs(self) -> int: ...  # noqa: D102
-    @property
-    def loss(self) -> float: ...  # noqa: D102
-    @property
-    def accuracy(self) -> float | None: ...  # noqa: D102
-    @property
-    def seconds_left(self) -> float: ...  # noqa: D102
-
-
 @dataclass(frozen=True)
 class Outcome:
-    """How an attempt to run a job ended.
+    """How one attempt to run a job ended.
 
     Attributes:
-        ending: "done"; "failed", the run itself recorded why; "busy", another process has it; "died", its process
-            ended or its memory was full; "damaged", its folder cannot be read; "error", something is wrong that the
-            next job would meet too.
-        reason: In words, unless it is done.
-        trace: Where an error came from, if that was another process.
+        ending: One of these words:
+            "done": the run is finished.
+            "failed": the run diverged and recorded the reason in its folder.
+            "busy": another process works on the run.
+            "died": the process ended, or its memory was full. The run can be resumed.
+            "damaged": files in the folder of the run cannot be read.
+            "error": something is wrong that the next job would meet too.
+        reason: The reason in words. It is empty if the run is done.
+        trace: The traceback of an unexpected error.
     """
 
     ending: Ending
@@ -49,16 +39,16 @@ class Event:
     """Something that happened to a job.
 
     Attributes:
-        kind: "skipped", done before or by another sweep; "started"; "step", with how far it is; or how
-            an attempt ended.
+        kind: "skipped" if the job was done before, or by another sweep; "started"; "progress"; or the ending of an
+            attempt, see `Outcome`.
         job: The job.
-        step: How far it is.
-        reason: Why it failed.
+        progress: How far the run is, if the kind is "progress".
+        reason: Why the attempt did not succeed.
     """
 
-    kind: Literal["skipped", "started", "step"] | Ending
+    kind: Literal["skipped", "started", "progress"] | Ending
     job: Job
-    step: Step | None = None
+    progress: Progress | None = None
     reason: str = ""
 
 
@@ -70,11 +60,11 @@ class SweepReport:
     """What became of the jobs, by run id.
 
     Attributes:
-        skipped: Done before, or by another sweep in the meantime.
-        done: Done by this sweep.
-        failed: Diverged, with the reason: their tables have a hole, and running them again would give the same.
-        died: Their process ended or their memory was full, with the reason; they can be resumed.
-        damaged: Their folder cannot be read, with the reason; they have to begin again.
+        skipped: Jobs that were done before this sweep, or by another sweep in the meantime.
+        done: Jobs that this sweep finished.
+        failed: Jobs that diverged, with the reason. Running them again gives the same result.
+        died: Jobs whose process ended or whose memory was full, with the reason. They can be resumed.
+        damaged: Jobs whose folder cannot be read, with the reason. They must begin again.
     """
 
     skipped: list[str] = field(default_factory=list)
@@ -84,8 +74,8 @@ class SweepReport:
     damaged: dict[str, str] = field(default_factory=dict)
 
 
-class SweepError(InputError):
-    """A sweep that could not do all of its work. What is finished stays, and the same sweep goes on from there.
+class SweepError(PostmaxError):
+    """A sweep could not finish all of its jobs. Finished runs stay, and the same sweep can be started again.
 
     Attributes:
         report: What became of the jobs until then.

@@ -1,8 +1,7 @@
-"""How long a sweep will still take, from what is known about its runs so far."""
+"""A forecast of how long a sweep will still take."""
 
 from __future__ import annotations
 
-import math
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -12,12 +11,12 @@ from postmax.sweep.events import Event
 
 
 class Forecast:
-    """Watches a sweep and tells the seconds that are left.
+    """Watches a sweep and estimates how many seconds are left.
 
     Args:
-        jobs: All of its jobs.
-        workers: How many run at once.
-        expected: Seconds of a run, by run id, where they are known.
+        jobs: All jobs of the sweep.
+        workers: How many jobs run at once.
+        expected: The seconds that a run takes, by run id, where they are known; see `postmax.sweep.plan`.
         clock: Seconds that only grow.
     """
 
@@ -39,15 +38,15 @@ class Forecast:
 
     @property
     def settled(self) -> int:
-        """How many jobs are over, one way or the other."""
+        """Return how many jobs have ended, successfully or not."""
         return self.total - len(self._waiting) - len(self._started)
 
     def __call__(self, event: Event) -> None:
-        """Take note of an event."""
+        """Take an event into account."""
         run_id, now = event.job.run_id, self._clock()
-        if event.kind == "step":
-            if event.step is not None:
-                self._ends[run_id] = now + event.step.seconds_left
+        if event.kind == "progress":
+            if event.progress is not None:
+                self._ends[run_id] = now + event.progress.seconds_left
             return
         self._waiting.discard(run_id)
         began = self._started.pop(run_id, None)
@@ -60,7 +59,7 @@ class Forecast:
             self._lengths.append(now - began)
 
     def seconds_left(self) -> float | None:
-        """Until everything is over; None while nothing is known."""
+        """Return the seconds until all jobs have ended, or None while that cannot be estimated."""
         now = self._clock()
         running = [self._ends[run_id] - now for run_id in self._started if run_id in self._ends]
         lengths = self._lengths or [self._ends[run_id] - self._started[run_id] for run_id in self._ends]
@@ -71,24 +70,5 @@ class Forecast:
         if len(known) < len(waiting):
             return None
         ahead = [max(0.0, seconds) for seconds in (*running, *known)]
-        # The last run cannot be divided.
+        # One run cannot be divided among several workers.
         return max(sum(ahead) / self._workers, max(ahead, default=0.0))
-
-
-def in_words(seconds: float | None) -> str:
-    """A span of time for people.
-
-    Example:
-        >>> in_words(4.2), in_words(95), in_words(3 * 3600 + 120), in_words(None)
-        ('4 s', '1 min 35 s', '3 h 2 min', '?')
-    """
-    if seconds is None or not math.isfinite(seconds):
-        return "?"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    if whole < 48 * 3600:
-        return f"{whole // 3600} h {whole % 3600 // 60} min"
-    return f"{whole // 86400} d {whole % 86400 // 3600} h"

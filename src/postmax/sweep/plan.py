@@ -1,4 +1,4 @@
-"""What a sweep would do and how long that would take, before it does anything."""
+"""The plan of a sweep: what it would do, and how many seconds that would take."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Plan:
     """What a sweep would do.
 
     Attributes:
-        done: Jobs that would be skipped.
-        resumed: Jobs that would go on where they were.
-        new: Jobs that would begin.
-        failed: Jobs that failed before, and are run again only when asked for.
-        expected: Seconds that each job to be run will take, by run id, where that is known.
-        workers: How many run at once.
+        done: Jobs that the sweep would skip.
+        resumed: Jobs that it would resume.
+        new: Jobs that it would begin.
+        failed: Jobs that failed before. They are run again only with `retry_failed`.
+        expected: The seconds that each job will take, by run id, where that is known.
+        workers: How many jobs run at once.
     """
 
     done: tuple[Job, ...]
@@ -37,12 +37,12 @@ class Plan:
 
     @property
     def unknown(self) -> int:
-        """How many jobs are to be run nobody knows how long."""
+        """Return how many of the jobs to run have no known duration."""
         return len(self.resumed) + len(self.new) - len(self.expected)
 
     @property
     def seconds(self) -> float | None:
-        """How long it will take; None if that is not known of every job."""
+        """Return how long the sweep will take, or None if that is not known for every job."""
         if self.unknown:
             return None
         return max(sum(self.expected.values()) / max(1, self.workers), max(self.expected.values(), default=0.0))
@@ -56,19 +56,20 @@ def plan(
     retry_failed: bool = False,
     measure: Measure | None = None,
 ) -> Plan:
-    """What a sweep over these jobs would do.
+    """Return what a sweep over these jobs would do.
 
-    The time of a run is taken from finished ones: of the same configuration with other seeds, else of the same work in
-    another noise or loss, else it is measured.
+    The duration of a run is taken from finished runs: first from one with the same configuration and other seeds, then
+    from one that does the same work with other noise or other settings. If there is neither, it is measured.
 
     Args:
-        jobs: As for `postmax.sweep.sweep.sweep`.
-        store: The folder of run folders.
-        workers: How many would run at once.
-        retry_failed: Count failed jobs as new ones.
-        measure: Tells the seconds of an epoch by running a part of one; asked once for each kind of work.
+        jobs: The jobs, as for `postmax.sweep.sweep.sweep`.
+        store: The folder that holds the folders of the runs.
+        workers: How many jobs would run at once.
+        retry_failed: Whether failed jobs count as new ones.
+        measure: A function that measures the seconds of an epoch by running a part of it. It is called once for each
+            kind of work. Without it, such durations are not known.
 
-    A damaged run counts as a new one: it has to begin again.
+    A damaged run counts as a new one, because it has to begin again.
     """
     store = Path(store).expanduser()
     states: dict[str, list[Job]] = {"done": [], "started": [], "new": [], "failed": []}
@@ -92,7 +93,7 @@ def plan(
 
 
 class _Clock:
-    """Seconds of a run by what it does, first exactly, then roughly."""
+    """Knows how many seconds a run takes: exactly from a run with other seeds, else roughly from a similar run."""
 
     def __init__(self, done: Iterable[Job], store: Path, measure: Measure | None) -> None:
         self._measure = measure
@@ -114,13 +115,13 @@ class _Clock:
 
 
 def _same(config: RunConfig) -> str:
-    """Equal for runs that differ in their seeds, but not in how many there are."""
+    """Return a text that is equal for runs which differ only in which seeds they have, not in how many."""
     content = config.model_dump(mode="json")
     return json.dumps({**content, "seeds": len(config.seeds)}, sort_keys=True)
 
 
 def _similar(config: RunConfig) -> str:
-    """Equal for runs whose steps cost about the same."""
+    """Return a text that is equal for runs whose epochs take about the same time."""
     content = config.model_dump(mode="json")
     for key in ("noise", "noise_exact", "schedule", "epochs", "selection", "save_model", "transition"):
         del content[key]
@@ -130,10 +131,13 @@ def _similar(config: RunConfig) -> str:
 
 
 def _share_left(job: Job, store: Path) -> float:
-    """From the epochs that were recorded; a little is lost, because a run goes on from its last checkpoint."""
+    """Return the share of the epochs that is left, according to the recorded epochs.
+
+    It is a little too small, because a run continues from its last checkpoint and repeats the epochs since then.
+    """
     try:
         records = RunFolder(store / job.run_id).metrics()
         return 1 - max((record["epoch"] for record in records), default=0) / job.config.epochs
     except (ValueError, KeyError, TypeError):
-        # Damaged: whatever becomes of the run, it is not shorter for that.
+        # The records are damaged. Damage does not make the run shorter.
         return 1.0

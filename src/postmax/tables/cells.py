@@ -1,4 +1,4 @@
-"""The cells of a table and the runs that fill them: each computation once, however many cells it fills."""
+"""The runs that fill the cells of a table. A computation that fills several cells is one run."""
 
 from __future__ import annotations
 
@@ -9,18 +9,27 @@ from typing import Any
 
 from postmax.runs.job import Job
 from postmax.tables.parts import Column, Part, Row
-from postmax.tables.spec import Protocol
+from postmax.tables.spec import TableSpec
 from postmax.train.build import check_loss
 from postmax.train.config import RunConfig, make_config
 from postmax.train.own_files import resolve
 from postmax.train.settings import set_key, with_overrides
 
+# Completes a configuration before its run is named, for example with the hash of the user's own files.
 Resolve = Callable[[RunConfig], RunConfig]
 
 
 @dataclass(frozen=True)
-class Use:
-    """A cell that a run fills, which reading of the run it shows, and the settings that were tuned for its row."""
+class Placement:
+    """A place in the table where the result of a run is shown.
+
+    Attributes:
+        panel: The name of the panel.
+        row: The name of the row.
+        column: The name of the column.
+        reading: Which reading of the run is shown there.
+        tuned: The settings that were tuned for the row, by dotted key; empty if none were.
+    """
 
     panel: str
     row: str
@@ -33,11 +42,11 @@ class Use:
 class TableJob(Job):
     """One run of a table, and the cells of the table that it fills."""
 
-    uses: tuple[Use, ...] = ()
+    placements: tuple[Placement, ...] = ()
 
 
-def runs(
-    protocol: Protocol,
+def cell_jobs(
+    spec: TableSpec,
     scale: str,
     rows: Sequence[Row],
     columns: Sequence[Column],
@@ -47,69 +56,70 @@ def runs(
     overrides: Sequence[str] = (),
     resolve: Resolve = resolve,
 ) -> tuple[TableJob, ...]:
-    """The runs of these rows and columns, in all panels; see `postmax.tables.jobs.jobs`.
+    """Return the runs of some rows and columns, in all panels. Most callers want `postmax.tables.jobs.jobs`.
 
     Args:
-        protocol: The table.
-        scale: One of its scales.
+        spec: The table.
+        scale: The name of one of its scales.
         rows: Some of its rows.
         columns: Some of its columns.
-        seeds: Cut into as many as one run trains.
-        settings: Dotted keys with values, by the name of a row; put in after what the column says.
+        seeds: All seeds. One run trains as many of them as the scale's `stack` says.
+        settings: Dotted keys with values, by the name of a row. They are put in after what the column says.
         overrides: `key=value` texts, put in last.
         resolve: Completes a configuration before its run is named.
 
     Raises:
-        InputError: If a configuration makes no sense.
+        InputError: If a configuration is not valid. The message names its cell.
     """
-    size = protocol.scale(scale)
+    size = spec.scale(scale)
     stacks = [tuple(seeds[start : start + size.stack]) for start in range(0, len(seeds), size.stack)]
-    complete, losses = Resolver(resolve), set[str]()
-    found: dict[str, tuple[RunConfig, list[Use]]] = {}
-    for panel, row, column in product(protocol.panels, rows, columns):
-        where = f"{protocol.name}, {panel.name}, {row.name}, {column.name}"
+    complete, checked_losses = Resolver(resolve), set[str]()
+    found: dict[str, tuple[RunConfig, list[Placement]]] = {}
+    for panel, row, column in product(spec.panels, rows, columns):
+        where = f"{spec.name}, {panel.name}, {row.name}, {column.name}"
         tuned = settings.get(row.name, {})
-        content = with_overrides(protocol.run, ())
+        content = with_overrides(spec.run, ())
         parts_in_order = (panel.changes(scale), row.changes(scale, column.group), column.changes(scale))
         for changes in (size.set.items(), *parts_in_order, tuned.items()):
             for key, value in changes:
                 set_key(content, key, value)
         content = with_overrides(content, overrides)
-        use = Use(panel.name, row.name, column.name, column.reading, tuned)
+        place = Placement(panel.name, row.name, column.name, column.reading, tuned)
         for stack in stacks:
             config = complete(make_config({**content, "seeds": stack}, where=where))
-            if (loss := config.loss.model_dump_json()) not in losses:
-                check_loss(config.loss, where=where)  # now, not when the runs before it are done
-                losses.add(loss)
-            found.setdefault(config.run_id, (config, []))[1].append(use)
-    parts: tuple[Sequence[Part], ...] = (protocol.panels, rows, columns)
+            if (loss := config.loss.model_dump_json()) not in checked_losses:
+                # A wrong option is reported before the first run, not hours later when its own run begins.
+                check_loss(config.loss, where=where)
+                checked_losses.add(loss)
+            found.setdefault(config.run_id, (config, []))[1].append(place)
+    parts: tuple[Sequence[Part], ...] = (spec.panels, rows, columns)
     axes = tuple(tuple(part.name for part in axis) for axis in parts)
     return tuple(
-        TableJob(config, _label(uses, axes, config.seeds if len(stacks) > 1 else ()), tuple(uses))
-        for config, uses in found.values()
+        TableJob(config, _label(places, axes, config.seeds if len(stacks) > 1 else ()), tuple(places))
+        for config, places in found.values()
     )
 
 
 class Resolver:
-    """Your own files are hashed once, not once for each cell."""
+    """A `Resolve` that remembers its answers, so that the user's own files are hashed once and not for every cell."""
 
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
         self._known: dict[str, Any] = {}
 
     def __call__(self, config: RunConfig) -> RunConfig:
-        """The configuration, completed."""
+        """Return the completed configuration."""
         key = config.data.model_dump_json()
         if key not in self._known:
             self._known[key] = self._resolve(config).data
         return config.model_copy(update={"data": self._known[key]})
 
 
-def _label(uses: Sequence[Use], axes: Sequence[Sequence[str]], seeds: Sequence[int]) -> str:
-    """Row, column and panel, without those that say nothing because all of them are meant."""
+def _label(places: Sequence[Placement], axes: Sequence[Sequence[str]], seeds: Sequence[int]) -> str:
+    """Return row, column and panel of a run; an axis is left out where the run fills all of it."""
     parts = []
     for axis, name in ((axes[1], "row"), (axes[2], "column"), (axes[0], "panel")):
-        used = list(dict.fromkeys(getattr(use, name) for use in uses))
+        used = list(dict.fromkeys(getattr(place, name) for place in places))
         if len(used) < len(axis) or (name == "row" and len(axis) == 1):
             parts.append("/".join(used))
     if seeds:

@@ -1,4 +1,4 @@
-"""From a protocol to the runs it takes."""
+"""The runs that a table needs."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from postmax.errors import InputError
-from postmax.tables.cells import Resolve, Resolver, TableJob, Use, runs
-from postmax.tables.spec import Protocol
+from postmax.tables.cells import Resolve, Resolver, TableJob, cell_jobs
+from postmax.tables.spec import TableSpec
 from postmax.tables.tuned import Tuned, fitting, shipped
 from postmax.train.own_files import resolve
 from postmax.train.settings import DEFAULT_NAMES
 
-__all__ = ["Resolve", "Resolver", "TableJob", "Use", "jobs", "runs"]
-
 
 def jobs(
-    protocol: Protocol,
+    spec: TableSpec,
     scale: str,
     *,
     seeds: int | Sequence[int] | None = None,
@@ -26,45 +24,47 @@ def jobs(
     tuned: Tuned | None = None,
     resolve: Resolve = resolve,
 ) -> tuple[TableJob, ...]:
-    """The runs a table takes.
+    """Return the runs that a table needs at a scale.
 
     Args:
-        protocol: The table.
-        scale: One of its scales.
-        seeds: How many, or which, instead of those of the scale. Each run trains as many side by side as the scale's
-            `stack` says, cut from seed 0 on: with a stack of 10, five seeds are another run than ten, not its half.
-        rows: Names of rows, without regard to case; "all" for the optional ones too.
-        columns: The same of columns.
-        overrides: `key=value` texts, put in last.
-        tuned: Settings that were chosen for rows, instead of those that come with the table; for a table that borrows
-            them, those of the lender.
-        resolve: Completes a configuration before its run is named; by default with the hash of your own files.
+        spec: The table.
+        scale: The name of one of its scales.
+        seeds: How many seeds, or a list of them, instead of the seeds of the scale. Each run trains as many seeds side
+            by side as the scale's `stack` says, counted from the first. With a stack of 10, five seeds are therefore
+            another run than ten seeds, not half of it.
+        rows: Names of rows, in upper or lower case; "all" for every row. By default all that are not optional.
+        columns: Names of columns, in the same way.
+        overrides: `key=value` texts that change every run. They are put in last.
+        tuned: Tuned settings to use instead of those that come with the table. A table that borrows its settings
+            expects those of the table it borrows from.
+        resolve: Completes a configuration before its run is named. By default it adds the hash of the user's own files.
 
     Raises:
-        InputError: If a name or key is unknown, a configuration makes no sense, or an override changes what the table
-            is about.
+        InputError: If a name or key is unknown, a configuration is not valid, or an override changes what a heading of
+            the table says.
 
     Example:
-        >>> from postmax.tables.spec import load
+        >>> from postmax.tables import load
         >>> todo = jobs(load("breast-cancer"), "quick", rows=["kl"], columns=["posterior", "no correction"])
-        >>> len(todo), [use.column for use in todo[0].uses]  # one run for both columns, in each of two panels
+        >>> len(todo), [place.column for place in todo[0].placements]  # one run for both columns, in each of two panels
         (2, ['no correction', 'posterior'])
     """
-    size = protocol.scale(scale)
-    picked = protocol.chosen_rows(scale, rows), protocol.chosen_columns(scale, columns)
+    size = spec.scale(scale)
+    picked = spec.chosen_rows(scale, rows), spec.chosen_columns(scale, columns)
     overrides = tuple(overrides)
-    complete = Resolver(resolve)  # one for all, so that your own files are hashed once
-    tuned = shipped(protocol, scale) if tuned is None else fitting(tuned, protocol, scale, resolve=complete)
+    complete = Resolver(resolve)  # one for everything below, so that the user's own files are hashed once
+    tuned = shipped(spec, scale) if tuned is None else fitting(tuned, spec, scale, resolve=complete)
     settings = {} if tuned is None else tuned.settings
-    # How a row is trained at a scale, which its `at` says, is no heading: that may be changed for all rows alike.
-    varied = [part.changes(scale) for part in (*protocol.panels, *picked[1])]
+    # What a row sets for one scale is not part of its heading. It may be overridden for all rows alike.
+    varied = [part.changes(scale) for part in (*spec.panels, *picked[1])]
     varied += [(*row.changes(), *((key, None) for key in row.grid)) for row in picked[0]]
-    varied += [tuple(settings.get(row.name, {}).items()) for row in picked[0]]  # the report says what was tuned
-    _refuse_lies(overrides, (key for pairs in varied for key in _keys(pairs)))
+    # The report lists the tuned settings of each row, so an override must not change them.
+    varied += [tuple(settings.get(row.name, {}).items()) for row in picked[0]]
+    _check_overrides(overrides, (key for pairs in varied for key in _keys(pairs)))
     numbers = _numbers(size.seeds if seeds is None else seeds)
     if tuned is not None and (common := sorted(set(numbers) & set(tuned.seeds))):
-        raise InputError(f"seed {common[0]} chose the settings of rows of {protocol.name}, so it cannot judge them.")
-    return runs(protocol, scale, *picked, seeds=numbers, settings=settings, overrides=overrides, resolve=complete)
+        raise InputError(f"seed {common[0]} chose the settings of rows of {spec.name}, so it cannot judge them.")
+    return cell_jobs(spec, scale, *picked, seeds=numbers, settings=settings, overrides=overrides, resolve=complete)
 
 
 def _numbers(seeds: int | Sequence[int]) -> tuple[int, ...]:
@@ -75,7 +75,7 @@ def _numbers(seeds: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def _keys(pairs: Iterable[tuple[str, Any]]) -> Iterator[str]:
-    """Dotted keys down to single values: a section that is set as a whole has those of its content."""
+    """Yield the dotted keys of single values; a section that is set as a whole gives the keys inside it."""
     for key, value in pairs:
         if isinstance(value, Mapping):
             yield from _keys((f"{key}.{inner}", content) for inner, content in value.items())
@@ -83,8 +83,8 @@ def _keys(pairs: Iterable[tuple[str, Any]]) -> Iterator[str]:
             yield f"{key}.name" if key in DEFAULT_NAMES else key
 
 
-def _refuse_lies(overrides: Sequence[str], varied: Iterable[str]) -> None:
-    """A cell must be what its headings say, so what they set cannot be overridden."""
+def _check_overrides(overrides: Sequence[str], varied: Iterable[str]) -> None:
+    """Refuse overrides of keys that a heading sets: otherwise a cell would not be what its headings say."""
     keys = set(varied)
     for text in overrides:
         given = text.partition("=")[0].strip()

@@ -1,4 +1,4 @@
-"""What a table is made of: panels, rows, columns, and the sizes at which it can be run."""
+"""The parts of a table: panels, rows, columns, and the scales at which it can be run."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Section(BaseModel):
-    """A part of a YAML file: unknown keys are refused."""
+    """A section of a YAML file. Unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Part(Section):
-    """A panel, and what rows and columns have in common.
+    """A panel; also the base class of rows and columns.
 
     Attributes:
         name: The heading.
-        set: Dotted keys of the configuration, with the values they take here.
-        at: More of them, by the name of the only scale they are for; put in after `set`. A row may also name a group of
-            columns, whose values come last.
+        set: Dotted keys of the configuration, with the values that they take in this part of the table.
+        at: More keys and values, each group under the name of the scale that it is for. They are put in after `set`. A
+            row may also use the name of a group of columns here; those values are put in last.
     """
 
     name: str = Field(min_length=1)
@@ -29,16 +29,20 @@ class Part(Section):
     at: dict[str, dict[str, Any]] = {}
 
     def changes(self, *places: str | None) -> tuple[tuple[str, Any], ...]:
-        """Keys and values in the order in which they are put in: those of `set`, then those of each place."""
+        """Return the keys and values in the order in which they are put in: those of `set`, then those of each place.
+
+        Args:
+            places: Names of scales or of groups of columns. None is ignored.
+        """
         found = (self.set, *(self.at.get(place, {}) for place in places if place is not None))
         return tuple(pair for part in found for pair in part.items())
 
 
 class Line(Part):
-    """What rows and columns have in common.
+    """A row or a column.
 
     Attributes:
-        optional: Run only when asked for by name, or with "all".
+        optional: Whether it is run only if it is named, or with "all".
     """
 
     optional: bool = False
@@ -48,7 +52,7 @@ AnyLine = TypeVar("AnyLine", bound=Line)
 
 
 class Row(Line):
-    """A row.
+    """A row of a table.
 
     Attributes:
         grid: Dotted keys of the configuration, with the values among which `postmax tune` chooses for this row.
@@ -58,17 +62,18 @@ class Row(Line):
 
     @property
     def settings(self) -> tuple[dict[str, Any], ...]:
-        """Every combination of the values of the grid, the last key changing first."""
+        """Every combination of the values of the grid. The last key changes fastest."""
         return tuple(dict(zip(self.grid, values, strict=True)) for values in product(*self.grid.values()))
 
 
 class Column(Line):
-    """A column.
+    """A column of a table.
 
     Attributes:
-        reading: Which way of reading the network's output is shown; see `postmax.train.records.SeedResult`.
-        reference: Shown for orientation, such as training without noise; it never competes for the best.
-        group: What a row may name to have values of its own for this column, such as the data set.
+        reading: Which reading of the network's output the column shows; see `postmax.train.records.SeedResult`.
+        reference: Whether the column is shown for orientation only, such as training without noise. A reference never
+            competes for the best.
+        group: A name that rows can use in `at` to set values for this column, such as the name of the data set.
     """
 
     reading: str = "model"
@@ -77,12 +82,12 @@ class Column(Line):
 
 
 class Tuning(Section):
-    """How rows with a grid get their settings: by noisy validation labels, before the table is run.
+    """How the settings of rows with a grid are chosen: by noisy validation labels, before the table is run.
 
     Attributes:
-        columns: Those that are tried.
-        seeds: Those they are tried with, none of which is in the table.
-        budget: The most settings any row may try, so that no method gets more attempts than another.
+        columns: The columns in which settings are tried.
+        seeds: The seeds with which settings are tried. None of them may be a seed of the table.
+        budget: The most settings that a row may try, so that all methods get the same number of attempts.
     """
 
     columns: tuple[str, ...] = Field(min_length=1)
@@ -94,16 +99,16 @@ class Scale(Section):
     """One size at which the table can be run.
 
     Attributes:
-        seeds: How many, counted from 0, or which.
+        seeds: How many seeds, counted from 0, or a list of seeds.
         stack: How many seeds one run trains side by side.
-        set: Dotted keys of the configuration, with the values they take at this scale.
-        note: What a reader of the results should know about it.
-        comparable: Whether the paper's figures are for the same network and data: if not, no difference is shown.
-        tuning: How the settings of rows with a grid are chosen; None if they are not.
-        tuned_by: Another table whose chosen settings count here, at the scale of the same name, for rows of the same
-            name: what both have in common is then run once.
-        rows: Which of the table's rows there are at this scale; None for all.
-        columns: The same of columns.
+        set: Dotted keys of the configuration, with the values that they take at this scale.
+        note: What a reader of the results should know about this scale.
+        comparable: Whether the reported values are for the same network and data. If not, no difference is shown.
+        tuning: How the settings of rows with a grid are chosen; None if they are not chosen.
+        tuned_by: Another table whose tuned settings are used here. They are taken from its scale of the same name, for
+            rows of the same name, so that what both tables have in common is run once.
+        rows: The names of the rows that this scale has; None for all.
+        columns: The names of the columns that this scale has; None for all.
     """
 
     seeds: Annotated[int, Field(ge=1)] | tuple[int, ...]
@@ -118,5 +123,5 @@ class Scale(Section):
 
     @property
     def seed_numbers(self) -> tuple[int, ...]:
-        """All seeds."""
+        """The seeds as a list of numbers."""
         return tuple(range(self.seeds)) if isinstance(self.seeds, int) else self.seeds

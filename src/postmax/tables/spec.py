@@ -1,37 +1,35 @@
-"""A table of the paper as data: what to run for each cell, at which scale, and what was reported."""
+"""What a table is: the runs of each cell, the scales at which it can be run, and the values that the paper reports."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from postmax.errors import InputError
 from postmax.registry import unknown_name
 from postmax.tables.parts import AnyLine, Column, Part, Row, Scale, Section
-from postmax.train.config import explain
-from postmax.train.settings import read_yaml, set_key, with_overrides
-
-_FOLDER = Path(__file__).resolve().parent / "definitions"
+from postmax.train.settings import set_key, with_overrides
 
 
-class Protocol(Section):
-    """A table: the configuration of a cell is `run`, changed by its scale, panel, row and column, in this order.
+class TableSpec(Section):
+    """The definition of a table, as its YAML file says it.
+
+    The configuration of a cell is `run`, changed by its scale, its panel, its row and its column, in this order.
 
     Attributes:
-        name: What the file is called.
-        title: What the table is called.
-        about: What it shows, in a sentence or two.
-        source: Where the figures come from.
-        compare: Whether the best is sought along "rows" (within each column) or "columns" (within each row).
+        name: The name of the file, without its ending.
+        title: The heading of the table.
+        about: What the table shows, in a sentence or two.
+        source: Where the reported values come from.
+        compare: Which cells compete for the best: the "rows" of each column, or the "columns" of each row.
         run: The configuration that all cells share.
-        scales: The sizes at which it can be run.
-        panels: One or more; each has all rows and columns.
-        rows: From top to bottom.
-        columns: From left to right.
-        figures: What the paper reports, in per cent, by panel, row and column.
+        scales: The sizes at which the table can be run, by name.
+        panels: One or more panels. Each of them has all rows and columns.
+        rows: The rows, from top to bottom.
+        columns: The columns, from left to right.
+        reported: The values that the paper reports, in per cent, by panel, row and column.
     """
 
     name: str
@@ -44,7 +42,7 @@ class Protocol(Section):
     panels: tuple[Part, ...] = Field(min_length=1)
     rows: tuple[Row, ...] = Field(min_length=1)
     columns: tuple[Column, ...] = Field(min_length=1)
-    figures: dict[str, dict[str, dict[str, float]]] = Field(default_factory=dict)
+    reported: dict[str, dict[str, dict[str, float]]] = Field(default_factory=dict)
 
     @field_validator("panels", "rows", "columns")
     @classmethod
@@ -55,17 +53,17 @@ class Protocol(Section):
         return parts
 
     @model_validator(mode="after")
-    def _figures_have_cells(self) -> Protocol:
-        for panel, rows in self.figures.items():
-            _exact("figures: panel", panel, self.panels)
+    def _reported_values_have_cells(self) -> TableSpec:
+        for panel, rows in self.reported.items():
+            _check_name("reported: panel", panel, self.panels)
             for row, columns in rows.items():
-                _exact("figures: row", row, self.rows)
+                _check_name("reported: row", row, self.rows)
                 for column in columns:
-                    _exact("figures: column", column, self.columns)
+                    _check_name("reported: column", column, self.columns)
         return self
 
     @model_validator(mode="after")
-    def _places_exist(self) -> Protocol:
+    def _places_exist(self) -> TableSpec:
         groups = {column.group for column in self.columns if column.group is not None}
         if both := sorted(groups & set(self.scales)):
             raise ValueError(f"{both[0]!r} is a scale and a group of columns; call them differently")
@@ -82,31 +80,28 @@ class Protocol(Section):
                         raise ValueError(f"{kind} {part.name!r}, at: {place!r} is not among {known}")
         for name, size in self.scales.items():
             for row in size.rows or ():
-                _exact(f"scales.{name}: row", row, self.rows)
+                _check_name(f"scales.{name}: row", row, self.rows)
             for column in size.columns or ():
-                _exact(f"scales.{name}: column", column, self.columns)
+                _check_name(f"scales.{name}: column", column, self.columns)
         return self
 
     @model_validator(mode="after")
-    def _lenders_exist(self) -> Protocol:
+    def _no_table_borrows_from_itself(self) -> TableSpec:
         for name, size in self.scales.items():
-            lender, where = size.tuned_by, f"scales.{name}.tuned_by"
-            if lender is None:
-                continue
-            if lender.lower() == self.name.lower():
-                raise ValueError(f"{where}: a table cannot borrow from itself; say how to tune it, or nothing")
-            if not _is_path(lender) and lender.lower() not in names():
-                raise ValueError(f"{where}: there is no table {lender!r}, only {', '.join(names())}")
+            if size.tuned_by is not None and size.tuned_by.lower() == self.name.lower():
+                raise ValueError(
+                    f"scales.{name}.tuned_by: a table cannot borrow from itself; give a tuning section, or leave it out"
+                )
         return self
 
     @model_validator(mode="after")
-    def _tuning_is_fair(self) -> Protocol:
+    def _tuning_is_fair(self) -> TableSpec:
         for name, size in self.scales.items():
             if size.tuning is None:
                 continue
             where, budget = f"scales.{name}.tuning", size.tuning.budget
             for column in size.tuning.columns:
-                _exact(f"{where}: column", column, self._having(self.columns, size.columns))
+                _check_name(f"{where}: column", column, _at_scale(self.columns, size.columns))
             if common := sorted(set(size.tuning.seeds) & set(size.seed_numbers)):
                 raise ValueError(f"{where}: seed {common[0]} is one of the table's own; tune with others")
             for row in self.rows:
@@ -124,109 +119,61 @@ class Protocol(Section):
         return data.get("validation_share") if isinstance(data, Mapping) else None
 
     def scale(self, name: str) -> Scale:
-        """The scale called `name`.
+        """Return the scale called `name`.
 
         Raises:
-            InputError: If there is none; the nearest is named.
+            InputError: If there is no such scale; the message suggests the nearest.
         """
         if name not in self.scales:
             raise unknown_name(f"scale of {self.name}", name, self.scales)
         return self.scales[name]
 
     def chosen_rows(self, scale: str, wanted: Iterable[str] | None = None) -> tuple[Row, ...]:
-        """The rows asked for at a scale, in the order of the table: by name, "all", or all that are not optional.
+        """Return the rows that are run at a scale, in the order of the table.
+
+        Args:
+            scale: The name of a scale.
+            wanted: Names of rows, in upper or lower case; "all" for every row. Without it, all rows that are not
+                optional.
 
         Raises:
-            InputError: If a name is unknown (the nearest is named), or there is no such row at this scale.
+            InputError: If a name is unknown (the message suggests the nearest), or the scale does not have the row.
         """
-        return chosen("row", self.rows, wanted, self._having(self.rows, self.scale(scale).rows), scale)
+        return _chosen("row", self.rows, wanted, _at_scale(self.rows, self.scale(scale).rows), scale)
 
     def chosen_columns(self, scale: str, wanted: Iterable[str] | None = None) -> tuple[Column, ...]:
-        """The columns asked for; see `chosen_rows`."""
-        return chosen("column", self.columns, wanted, self._having(self.columns, self.scale(scale).columns), scale)
+        """Return the columns that are run at a scale; see `chosen_rows`."""
+        return _chosen("column", self.columns, wanted, _at_scale(self.columns, self.scale(scale).columns), scale)
 
-    @staticmethod
-    def _having(parts: Sequence[AnyLine], names: Sequence[str] | None) -> tuple[AnyLine, ...]:
-        return tuple(part for part in parts if names is None or part.name in names)
-
-    def figure(self, panel: str, row: str, column: str) -> float | None:
-        """What the paper reports for a cell, if it does."""
-        return self.figures.get(panel, {}).get(row, {}).get(column)
+    def reported_value(self, panel: str, row: str, column: str) -> float | None:
+        """Return the value that the paper reports for a cell, or None if it does not report one."""
+        return self.reported.get(panel, {}).get(row, {}).get(column)
 
 
-def _exact(kind: str, name: str, parts: Sequence[Part]) -> None:
+def _check_name(kind: str, name: str, parts: Sequence[Part]) -> None:
     known = [part.name for part in parts]
     if name not in known:
         raise ValueError(f"{kind} {name!r} is not among {', '.join(known)}")
 
 
-def names() -> tuple[str, ...]:
-    """The tables that come with postmax.
-
-    Example:
-        >>> "breast-cancer" in names()
-        True
-    """
-    return tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
+def _at_scale(parts: Sequence[AnyLine], names: Sequence[str] | None) -> tuple[AnyLine, ...]:
+    """Return the rows or columns that a scale has; a scale that names none has all of them."""
+    return tuple(part for part in parts if names is None or part.name in names)
 
 
-def tuned_file(table: str, scale: str) -> Path:
-    """Where the settings that were chosen for a table at a scale are, if they come with postmax."""
-    return _FOLDER / "tuned" / f"{table}-{scale}.yaml"
-
-
-def load(name: str | Path) -> Protocol:
-    """A table that comes with postmax, by name, or one of your own, by the path of its YAML file.
-
-    Raises:
-        InputError: If the name or a key of the file is unknown (the nearest is named), or a value makes no sense.
-        DataError: If the file is missing or no YAML.
-
-    Example:
-        >>> load("breast-cancer").compare
-        'columns'
-    """
-    given = str(name)
-    path = Path(given).expanduser()
-    if not _is_path(given):
-        path = _FOLDER / f"{given.lower()}.yaml"
-        if not path.is_file():
-            raise unknown_name("table", given, names())
-    return make(read_yaml(path), name=path.stem, where=str(path))
-
-
-def _is_path(name: str) -> bool:
-    """A file called like a table must not shadow it, so a path is what looks like one."""
-    path = Path(name).expanduser()
-    return len(path.parts) != 1 or path.suffix in (".yaml", ".yml")
-
-
-def make(content: dict[str, Any], *, name: str, where: str = "the protocol") -> Protocol:
-    """A protocol from plain values.
-
-    Raises:
-        InputError: If a key is unknown (the nearest known one is named) or a value makes no sense.
-    """
-    try:
-        return Protocol.model_validate({"name": name, **content})
-    except ValidationError as error:
-        raise InputError(f"{where}: {explain(error, Protocol)}") from None
-
-
-def chosen(
-    kind: str, parts: Sequence[AnyLine], wanted: Iterable[str] | None, there: Sequence[AnyLine], scale: str
+def _chosen(
+    kind: str, parts: Sequence[AnyLine], wanted: Iterable[str] | None, available: Sequence[AnyLine], scale: str
 ) -> tuple[AnyLine, ...]:
-    """The rows or columns asked for, of those that are there at a scale; see `Protocol.chosen_rows`."""
     if wanted is None:
-        return tuple(part for part in there if not part.optional)
-    asked = {name.strip().lower() for name in wanted}
+        return tuple(part for part in available if not part.optional)
+    given = {name.strip().lower() for name in wanted}
     known = [part.name.lower() for part in parts]
-    for name in sorted(asked - {"all", *known}):
+    for name in sorted(given - {"all", *known}):
         raise unknown_name(kind, name, known)
-    if not asked:
-        raise InputError(f"no {kind} is asked for; name one or more of {', '.join(known)}, or all.")
+    if not given:
+        raise InputError(f"no {kind} is named; name one or more of {', '.join(known)}, or all.")
     for part in parts:
-        if part.name.lower() in asked and part not in there:
-            names = ", ".join(line.name for line in there)
+        if part.name.lower() in given and part not in available:
+            names = ", ".join(line.name for line in available)
             raise InputError(f"there is no {kind} {part.name!r} at scale {scale}; there are {names}.")
-    return tuple(part for part in there if "all" in asked or part.name.lower() in asked)
+    return tuple(part for part in available if "all" in given or part.name.lower() in given)

@@ -1,4 +1,4 @@
-"""Whether a difference between two cells is more than chance."""
+"""Tests that say whether the difference between two cells may be chance."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from postmax.extras import need
 
 @dataclass(frozen=True)
 class PairedTest:
-    """A comparison over the seeds that both have.
+    """The result of comparing two cells on the seeds that both have.
 
     Attributes:
-        n: How many seeds that is.
-        difference: Mean of first minus second; NaN without a common seed.
-        p_value: Two-sided; None for fewer than two seeds, which say nothing about chance.
+        n: The number of common seeds.
+        difference: The mean of the first minus the second; NaN without a common seed.
+        p_value: Two-sided; None for fewer than two common seeds, with which nothing can be tested.
     """
 
     n: int
@@ -29,17 +29,17 @@ class PairedTest:
 def paired_test(first: Mapping[int, float], second: Mapping[int, float], overlap: float = 0.0) -> PairedTest:
     """Compare two cells, each given as {seed: value}, on the seeds they share, by a paired t-test.
 
-    Where every seed splits the same rows anew, the splits overlap: the seeds are no independent samples, and the plain
-    test calls chance a difference several times too often. Nadeau and Bengio (2003) take s² · (1/n + overlap) instead
-    of s²/n as the variance of the mean difference.
+    Where every seed splits the same rows anew, the splits overlap. The seeds are then not independent, and the plain
+    test calls a chance difference significant several times too often. Nadeau and Bengio (2003) therefore use
+    s² · (1/n + overlap) instead of s²/n as the variance of the mean difference.
 
-    Where the two do not differ on any seed, p is 1. Where they differ by the same amount on every seed, t is infinite,
-    and p = 0 would claim certainty from as few as two seeds; what the signs alone say is returned instead: 2 / 2ⁿ,
-    with n the number of independent seeds that would be worth as much as the overlapping ones.
+    Where the two cells do not differ on any seed, p is 1. Where they differ by the same amount on every seed, t is
+    infinite, and p = 0 would claim certainty from as few as two seeds. The p-value of the sign test is returned
+    instead: 2 / 2ⁿ, where n is the number of independent seeds that are worth as much as the overlapping ones.
 
     Args:
-        first: Values by seed.
-        second: The same.
+        first: The values of the first cell, by seed.
+        second: The values of the second cell, by seed.
         overlap: Test rows divided by training rows if each seed has its own random split of the same rows; else 0.
 
     Raises:
@@ -56,7 +56,7 @@ def paired_test(first: Mapping[int, float], second: Mapping[int, float], overlap
     values = [(first[seed], second[seed]) for seed in seeds]
     if not all(math.isfinite(value) for pair in values for value in pair):
         raise InputError("a paired test needs finite values; leave out the seeds that failed.")
-    # Accuracies come in steps: equal steps must count as equal, whatever the last bits say.
+    # Rounded, so that differences which are equal up to the last bits count as equal.
     differences = [round(a - b, 9) for a, b in values]
     n = len(differences)
     if n < 2:
@@ -75,7 +75,7 @@ def _p_value(differences: Sequence[float], overlap: float) -> float:
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's correction for the number of comparisons; a None is no comparison and stays.
+    """Return p-values with Holm's correction for the number of comparisons. None is not a comparison and stays.
 
     Example:
         >>> holm([0.01, None, 0.04])

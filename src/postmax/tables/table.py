@@ -1,4 +1,4 @@
-"""Results as a table: what we measured, beside what was reported."""
+"""A table of results: the values that were measured, beside the values that the paper reports."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Cell:
-    """One configuration, measured with several seeds.
+    """One cell: a configuration that was measured with several seeds.
 
     Attributes:
-        values: Test accuracy in per cent, one for each seed.
-        failed: Seeds whose run diverged, which no mean can hide.
-        paper: What the paper reports, if it does.
-        best: Whether the mean is the highest of those it is compared with.
-        p_value: Of a paired test against the best one, corrected for the number of comparisons (Holm); None for the
-            best one and where there is nothing to test.
-        run_ids: The runs the values come from.
+        values: Test accuracy in per cent, one value for each seed.
+        failed: The number of seeds whose run diverged. They have no value, so they are counted here.
+        paper: The value that the paper reports, or None.
+        best: Whether the mean is the highest of the cells it is compared with.
+        p_value: The p-value of a paired test against the best cell, corrected for the number of comparisons (Holm).
+            None for the best cell itself, and where there is nothing to test.
+        run_ids: The runs that the values come from.
         seeds: The seeds of the values, in the same order.
-        missing: Seeds that are still to be run.
-        overlap: Test rows by training rows where each seed has its own random split of the same rows, else 0.
+        missing: The number of seeds that are still to be run.
+        overlap: The number of test rows divided by the number of training rows, if each seed splits the same rows anew;
+            else 0.
     """
 
     values: tuple[float, ...] = ()
@@ -37,28 +38,28 @@ class Cell:
 
     @property
     def n(self) -> int:
-        """How many seeds."""
+        """The number of seeds that have a value."""
         return len(self.values)
 
     @property
     def mean(self) -> float:
-        """Over the seeds; NaN if there are none."""
+        """The mean over the seeds; NaN without seeds."""
         return statistics.fmean(self.values) if self.values else float("nan")
 
     @property
     def std(self) -> float:
-        """The sample standard deviation; NaN for fewer than two seeds."""
+        """The sample standard deviation over the seeds; NaN for fewer than two seeds."""
         return statistics.stdev(self.values) if self.n > 1 else float("nan")
 
     @property
     def complete(self) -> bool:
-        """Whether every seed has a value: a mean of those that were lucky is compared with nothing."""
+        """Whether every seed has a value. Other cells are not compared: their mean lacks the seeds that failed."""
         return bool(self.values) and not self.failed and not self.missing
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Rows and columns under one heading; a combination nobody asked for has no cell."""
+    """Rows and columns under one heading. A combination of row and column that is not run has no cell."""
 
     title: str
     rows: tuple[str, ...]
@@ -68,18 +69,18 @@ class Panel:
 
 @dataclass(frozen=True)
 class Table:
-    """A whole table.
+    """A whole table of results.
 
     Attributes:
-        name: What `postmax reproduce` knows it by.
-        title: What it is called.
-        scale: Which of the protocol's scales was run.
-        selection: The rule by which epochs were selected: "last", "noisy-val" or "oracle".
-        compare: Whether the best is sought along "rows" (within each column) or "columns" (within each row).
-        panels: One or more.
+        name: The name under which `postmax reproduce` finds the table.
+        title: The heading of the table.
+        scale: The name of the scale that was run.
+        selection: The rule by which the epoch was selected: "last", "noisy-val" or "oracle".
+        compare: Which cells compete for the best: the "rows" of each column, or the "columns" of each row.
+        panels: One or more panels.
         note: What a reader should know about the scale.
-        comparable: Whether the paper's figures are for the same network and data, so that a difference means something.
-        tuned: The settings that were chosen on noisy validation labels, by row.
+        comparable: Whether the reported values are for the same network and data. Only then a difference is shown.
+        tuned: The settings that were tuned on noisy validation labels, by row.
     """
 
     name: str
@@ -94,11 +95,11 @@ class Table:
 
     @property
     def along(self) -> str:
-        """What the best is the best of: its "row" or its "column"."""
+        """Within what the best cell is the best: "row" or "column"."""
         return "row" if self.compare == "columns" else "column"
 
     def difference(self, cell: Cell) -> float | None:
-        """Ours minus the paper's, where that means something."""
+        """Return the measured mean minus the reported value; None where they cannot be compared."""
         if cell.paper is None or not cell.values or not self.comparable:
             return None
         return cell.mean - cell.paper

@@ -1,4 +1,4 @@
-"""From finished runs to a table: values by seed, the best of each comparison, and how sure that is."""
+"""Make a table of results from finished runs: the values by seed, the best of each comparison, and its p-values."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import cast, get_args
 from postmax.errors import DataError, InputError
 from postmax.registry import unknown_name
 from postmax.runs.folder import RunFolder
-from postmax.tables.jobs import TableJob, Use
+from postmax.tables.cells import Placement, TableJob
 from postmax.tables.parts import Scale
-from postmax.tables.spec import Protocol
+from postmax.tables.spec import TableSpec
 from postmax.tables.statistics import holm, paired_test
 from postmax.tables.table import Cell, Panel, Table
 from postmax.train.config import DataConfig, Selection
@@ -22,15 +22,15 @@ _Key = tuple[str, str]
 
 
 def tabulate(
-    protocol: Protocol, scale: str, jobs: Iterable[TableJob], store: str | Path, selection: Selection = "last"
+    spec: TableSpec, scale: str, jobs: Iterable[TableJob], store: str | Path, selection: Selection = "last"
 ) -> Table:
-    """The table, as far as its runs are done; what is not has no values yet.
+    """Return the table of results. Cells whose runs are not done have no values yet.
 
     Args:
-        protocol: The table.
-        scale: The scale the jobs are of.
-        jobs: Its runs; see `postmax.tables.jobs.jobs`.
-        store: The folder of run folders.
+        spec: The table.
+        scale: The scale of the jobs.
+        jobs: The runs of the table; see `postmax.tables.jobs.jobs`.
+        store: The folder that holds the run folders.
         selection: The rule by which the epoch is selected.
 
     Raises:
@@ -39,47 +39,47 @@ def tabulate(
     """
     if selection not in get_args(Selection):
         raise unknown_name("selection", selection, get_args(Selection))
-    size = protocol.scale(scale)
+    size = spec.scale(scale)
     jobs = tuple(jobs)
     cells = _collect(jobs, Path(store).expanduser(), selection)
-    panels = tuple(_panel(protocol, part.name, cells) for part in protocol.panels)
+    panels = tuple(_panel(spec, part.name, cells) for part in spec.panels)
     return Table(
-        name=protocol.name,
-        title=protocol.title,
+        name=spec.name,
+        title=spec.title,
         scale=scale,
         selection=selection,
-        compare=protocol.compare,
+        compare=spec.compare,
         panels=tuple(panel for panel in panels if panel.cells),
-        note=" ".join(filter(None, (size.note, _untuned(protocol, size, jobs)))),
+        note=" ".join(filter(None, (size.note, _untuned(spec, size, jobs)))),
         comparable=size.comparable,
-        tuned={use.row: dict(use.tuned) for job in jobs for use in job.uses if use.tuned},
+        tuned={place.row: dict(place.tuned) for job in jobs for place in job.placements if place.tuned},
     )
 
 
-def _untuned(protocol: Protocol, size: Scale, jobs: Iterable[TableJob]) -> str:
-    """Which rows have no chosen settings where others have, or could have; empty if there are none."""
-    tuned = {use.row: bool(use.tuned) for job in jobs for use in job.uses}
-    meant = [row.name for row in protocol.rows if size.tuned_by is not None or (size.tuning is not None and row.grid)]
+def _untuned(spec: TableSpec, size: Scale, jobs: Iterable[TableJob]) -> str:
+    """Return a sentence that names the rows without tuned settings at a scale with tuning; empty if there are none."""
+    tuned = {place.row: bool(place.tuned) for job in jobs for place in job.placements}
+    meant = [row.name for row in spec.rows if size.tuned_by is not None or (size.tuning is not None and row.grid)]
     found = [name for name in meant if tuned.get(name) is False]
     return f"Not tuned, but trained as the table says: {', '.join(found)}." if found else ""
 
 
 def _collect(jobs: Iterable[TableJob], store: Path, selection: str) -> dict[tuple[str, str, str], Cell]:
-    """Values, failures and what is missing, by panel, row and column."""
+    """Return the cells with their values, failures and missing seeds, by panel, row and column."""
     cells: dict[tuple[str, str, str], Cell] = {}
     for job in jobs:
         folder = RunFolder(store / job.run_id)
         state = folder.state
         result = folder.result() if state == "done" else None
-        for use in job.uses:
-            cell = cells.get((use.panel, use.row, use.column), Cell())
+        for place in job.placements:
+            cell = cells.get((place.panel, place.row, place.column), Cell())
             if result is not None:
-                cell = _extended(cell, job, result, _values(result, use, selection, folder.path))
+                cell = _extended(cell, job, result, _values(result, place, selection, folder.path))
             elif state == "failed":
                 cell = replace(cell, failed=cell.failed + len(job.config.seeds))
             else:
                 cell = replace(cell, missing=cell.missing + len(job.config.seeds))
-            cells[use.panel, use.row, use.column] = cell
+            cells[place.panel, place.row, place.column] = cell
     return cells
 
 
@@ -94,43 +94,43 @@ def _extended(cell: Cell, job: TableJob, result: RunResult, values: Sequence[tup
 
 
 def _overlap(data: DataConfig, result: RunResult) -> float:
-    """How much the splits of two seeds have in common; 0 where all seeds are judged by the same held-out rows."""
+    """Return test rows by training rows if each seed splits the rows anew, else 0."""
     if data.split != "random" or data.test_path is not None:
         return 0.0
     return result["test_rows"] / result["train_rows"]
 
 
-def _values(result: RunResult, use: Use, selection: str, where: Path) -> list[tuple[int, float]]:
-    """(seed, per cent) of every seed of a run."""
+def _values(result: RunResult, place: Placement, selection: str, where: Path) -> list[tuple[int, float]]:
+    """Return (seed, test accuracy in per cent) for every seed of a run."""
     values = []
     for seed in result["seeds"]:
-        if use.reading not in seed["readings"]:
-            raise DataError(f"{where}: the run has no reading {use.reading!r}, only {', '.join(seed['readings'])}.")
-        evaluation = seed["readings"][use.reading].get(selection.replace("-", "_"))
+        if place.reading not in seed["readings"]:
+            raise DataError(f"{where}: the run has no reading {place.reading!r}, only {', '.join(seed['readings'])}.")
+        evaluation = seed["readings"][place.reading].get(selection.replace("-", "_"))
         if evaluation is None:
             raise InputError(
-                f"{where}: the run has not recorded {selection}; noisy-val needs data.validation_share=0.1 or so."
+                f"{where}: the run has not recorded {selection}; noisy-val needs data.validation_share, such as 0.1."
             )
         values.append((seed["seed"], 100 * cast("Evaluation", evaluation)["accuracy"]))
     return values
 
 
-def _panel(protocol: Protocol, title: str, found: dict[tuple[str, str, str], Cell]) -> Panel:
+def _panel(spec: TableSpec, title: str, found: dict[tuple[str, str, str], Cell]) -> Panel:
     cells = {
-        (row, column): replace(cell, paper=protocol.figure(title, row, column))
+        (row, column): replace(cell, paper=spec.reported_value(title, row, column))
         for (panel, row, column), cell in found.items()
         if panel == title
     }
-    rows = tuple(part.name for part in protocol.rows if any(part.name == row for row, _ in cells))
-    columns = tuple(part.name for part in protocol.columns if any(part.name == column for _, column in cells))
-    competing = tuple(part.name for part in protocol.columns if not part.reference)
-    for group in _groups(protocol.compare, rows, [column for column in columns if column in competing]):
+    rows = tuple(part.name for part in spec.rows if any(part.name == row for row, _ in cells))
+    columns = tuple(part.name for part in spec.columns if any(part.name == column for _, column in cells))
+    competing = tuple(part.name for part in spec.columns if not part.reference)
+    for group in _groups(spec.compare, rows, [column for column in columns if column in competing]):
         cells.update(_compared({key: cells[key] for key in group if key in cells and cells[key].complete}))
     return Panel(title, rows, columns, cells)
 
 
 def _groups(compare: str, rows: Sequence[str], columns: Sequence[str]) -> Iterator[list[_Key]]:
-    """The cells that compete with each other."""
+    """Yield the groups of cells that compete with each other."""
     if compare == "rows":
         yield from ([(row, column) for row in rows] for column in columns)
     else:
@@ -138,13 +138,13 @@ def _groups(compare: str, rows: Sequence[str], columns: Sequence[str]) -> Iterat
 
 
 def _compared(cells: dict[_Key, Cell]) -> dict[_Key, Cell]:
-    """With the best marked, and how sure it is that each other one is worse; one alone is not the best of anything.
+    """Return the cells with the best marked and a p-value for each other one. A single cell is not marked.
 
-    All are complete: a mean without the seeds that failed would win by what it leaves out.
+    All cells given are complete: a mean without its failed seeds could win unfairly.
     """
     if len(cells) < 2:
         return cells
-    # Means of equal values may differ in the last bit.
+    # Rounded, because the means of equal values may differ in the last bit.
     means = {key: round(cell.mean, 9) for key, cell in cells.items()}
     top = max(means.values())
     best = next(key for key in cells if means[key] == top)

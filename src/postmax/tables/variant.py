@@ -1,4 +1,4 @@
-"""What a command asks of a table beside its scale, and how its results are told from those of the plain table."""
+"""A variant of a table: other seeds, rows, columns or settings, with a result folder of its own."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from postmax.tables.jobs import TableJob, jobs
-from postmax.tables.spec import Protocol
+from postmax.tables.cells import TableJob
+from postmax.tables.jobs import jobs
+from postmax.tables.spec import TableSpec
 from postmax.tables.tuned import read_tuned
 
 _LONGEST = 60
-# What a folder's name shows one to one; "=" and "," become dashes.
+# Texts of these letters can be told apart in the name of a folder; only "=" and "," become dashes there.
 _PLAIN = re.compile(r"[A-Za-z0-9._=,]+")
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A choice of rows, columns, seeds and settings; nothing chosen is the plain table.
+    """A choice of seeds, rows, columns and settings. Without any choice it is the plain table.
 
     Attributes:
-        seeds: How many, instead of those of the scale.
-        rows: Names, separated by commas.
-        columns: The same.
-        settings: `key=value` texts for every run.
-        tuned: A file that `postmax tune` wrote, instead of what comes with the table.
+        seeds: How many seeds, instead of the seeds of the scale.
+        rows: Names of rows, separated by commas.
+        columns: Names of columns, separated by commas.
+        settings: `key=value` texts that change every run.
+        tuned: The path of a file that `postmax tune` wrote, to use instead of the settings that come with the table.
 
     Example:
         >>> Variant(settings=("epochs=1",)).folder("breast-cancer-cpu")
@@ -39,10 +40,10 @@ class Variant:
     settings: tuple[str, ...] = ()
     tuned: str | None = None
 
-    def jobs(self, protocol: Protocol, scale: str) -> tuple[TableJob, ...]:
-        """The runs it takes."""
+    def jobs(self, spec: TableSpec, scale: str) -> tuple[TableJob, ...]:
+        """Return the runs that the variant needs."""
         return jobs(
-            protocol,
+            spec,
             scale,
             seeds=self.seeds,
             rows=None if self.rows is None else self.rows.split(","),
@@ -53,21 +54,25 @@ class Variant:
 
     @property
     def options(self) -> dict[str, str]:
-        """What was chosen, by the name of the option."""
+        """The choices, by the name of the command-line option."""
         chosen = {"seeds": self.seeds, "rows": self.rows, "columns": self.columns, "tuned": self.tuned}
         return {name: str(value) for name, value in chosen.items() if value is not None}
 
     @property
     def note(self) -> str:
-        """What a reader of the results should know about it; empty if it is trained as the table says."""
+        """A sentence about changed settings for readers of the results; empty if no setting was changed."""
         return f"Settings changed: {', '.join(self.settings)}." if self.settings else ""
 
     def folder(self, plain: str) -> str:
-        """The name of its folder, from that of the plain table; another one for every other variant."""
+        """Return the name of the result folder. Two different variants never share a name.
+
+        Args:
+            plain: The name of the folder of the plain table.
+        """
         texts = [*(f"{name}={value}" for name, value in self.options.items()), *self.settings]
         name = "-".join([plain, *(re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-") for text in texts)])
         if len(name) > len(plain) + _LONGEST or not all(map(_PLAIN.fullmatch, texts)):
-            # Some of it is lost, so that two variants could share the name.
+            # A part of the texts is lost here, so a hash of them keeps the names of two variants apart.
             digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:6]
             name = f"{name[: len(plain) + _LONGEST].rstrip('-.')}-{digest}"
         return name

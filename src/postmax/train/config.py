@@ -1,9 +1,7 @@
-"""What a run is made of: typed, with every default written out, and unknown keys refused."""
+"""The configuration of a run: typed, with all defaults, and with an error for unknown keys."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import UnionType
@@ -14,11 +12,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from postmax.errors import InputError
 from postmax.registry import unknown_name
+from postmax.train.identity import Mark, run_identity
 from postmax.train.settings import DEFAULT_NAMES, read_yaml
 from postmax.transition.spec import names_noise
-
-# Part of every run's identity: raise it when the same configuration starts to mean another computation.
-GENERATION = 1
 
 Selection = Literal["last", "noisy-val", "oracle"]
 
@@ -28,7 +24,7 @@ class _Section(BaseModel):
 
 
 class Choice(BaseModel):
-    """Something chosen by name, with options of its own: `{name: fpml, divergence: sl}`, or the name alone."""
+    """A thing that is chosen by name and has options of its own: `{name: fpml, divergence: sl}`, or its name alone."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -36,12 +32,12 @@ class Choice(BaseModel):
 
     @property
     def options(self) -> dict[str, Any]:
-        """Everything but the name."""
+        """The options: everything but the name."""
         return dict(self.model_extra or {})
 
 
 def _choice(section: str) -> BeforeValidator:
-    """Options alone belong to the default: `{divergence: sl}` is `{name: fpml, divergence: sl}`."""
+    """Return a validator that adds a missing name: `{divergence: sl}` becomes `{name: fpml, divergence: sl}`."""
 
     def complete(value: Any) -> Any:
         if isinstance(value, str):
@@ -55,42 +51,45 @@ def _one_or_more(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else (value,)
 
 
-# A column may be called 0.
+# The name of a column may look like a number.
 Text = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int | float) else value)]
 
 
 class DataConfig(_Section):
-    """Which rows are trained on and which are held out.
+    """The rows that are trained on, and the rows that are held out. Either `name` or `path` must be given.
 
     Attributes:
-        name: A data set of the catalogue, or
-        path: a file or folder of your own: CSV, Parquet, .npz, IDX images, or a folder of images.
-        labels: The label column of a table, the label array of an .npz, or the label file of IDX images.
-        test_path: Held-out rows in a file of their own.
-        test_labels: The label file that belongs to it, for IDX images.
-        also_test: Data sets of the catalogue with the same classes whose test rows are judged beside; each is a reading
-            under its name.
-        drop: Columns of a table that are no features.
-        missing: Missing numbers of a table are an error, or the median of their column.
-        size: Side to which the images of a folder are brought.
-        split: "official" (the published split, or one fixed split for all seeds) or "random" (one for each seed).
-        test_share: The share held out for test where no split is published.
-        validation_share: The share of the training rows kept, with their noisy labels, to select an epoch.
-        train_rows: Train on this many rows only, drawn evenly from the classes.
-        augment: "auto" is what the literature does for the data set, and nothing for data of your own.
-        cutout: Side of the square blanked out of each image.
-        standardise: Bring features to mean 0 and deviation 1 of the training rows.
-        root: The folder of the catalogue's data sets. No part of a run's identity.
-        sha256: Of all files of your own that the run names; filled in when the configuration is resolved, and checked
-            when a run resumes.
+        name: The name of a data set that postmax knows.
+        path: A file or folder of your own: CSV, Parquet, .npz, IDX images, or a folder of images.
+        labels: The label column of a CSV or Parquet file, the label array of an .npz file, or the label file of IDX
+            images.
+        test_path: A file with the test rows. Without it, test rows are split off.
+        test_labels: The label file for the test rows of IDX images.
+        also_test: Names of data sets with the same classes. Their test rows are judged too, each as a reading of its
+            own.
+        drop: Columns of a CSV or Parquet file that are not features.
+        missing: What to do about missing numbers: "error", or "median" to fill in the median of the column.
+        size: The side, in pixels, to which images of a folder are resized.
+        split: "official" is the published split, or one fixed split for all seeds. "random" is another split for each
+            seed.
+        test_share: The share of the rows that is held out for test where no split is published.
+        validation_share: The share of the training rows that is held out, with noisy labels, to select an epoch.
+        train_rows: How many training rows to use, drawn evenly from the classes; all if null.
+        augment: The random changes of images in training. "auto" is what is usual for the data set, and none for your
+            own data.
+        cutout: The side, in pixels, of a square that is blanked out of each image.
+        standardise: Whether features are shifted and scaled to mean 0 and standard deviation 1 of the training rows.
+        root: The folder with the data sets that postmax knows. It does not change the name of the run.
+        sha256: The SHA-256 of all files of your own that the run uses. postmax fills it in, and checks it when a run
+            is resumed.
     """
 
     name: str | None = None
-    path: str | None = None
-    labels: Text | None = None
-    test_path: str | None = None
-    test_labels: str | None = None
-    also_test: Annotated[tuple[str, ...], BeforeValidator(_one_or_more)] = ()
+    path: Annotated[str | None, Mark.FILE] = None
+    labels: Annotated[Text | None, Mark.FILE] = None
+    test_path: Annotated[str | None, Mark.FILE] = None
+    test_labels: Annotated[str | None, Mark.FILE] = None
+    also_test: Annotated[tuple[str, ...], BeforeValidator(_one_or_more), Mark.ADDED] = ()
     drop: Annotated[tuple[Text, ...], BeforeValidator(_one_or_more)] = ()
     missing: Literal["error", "median"] = "error"
     size: int | None = Field(None, ge=1)
@@ -101,7 +100,7 @@ class DataConfig(_Section):
     augment: Literal["auto", "none", "crop", "crop-flip"] = "auto"
     cutout: int = Field(0, ge=0)
     standardise: bool = True
-    root: str | None = None
+    root: Annotated[str | None, Mark.IGNORED] = None
     sha256: str | None = None
 
     @model_validator(mode="after")
@@ -114,17 +113,18 @@ class DataConfig(_Section):
 
 
 class OptimiserConfig(_Section):
-    """How parameters move.
+    """The optimiser.
 
     Attributes:
         name: "sgd", "adam" or "adamw".
-        lr: The learning rate the schedule starts from (one-cycle: reaches at its top).
-        momentum: Of SGD.
-        nesterov: Of SGD.
-        betas: Of Adam.
-        weight_decay: L2 for SGD and Adam, decoupled for AdamW.
-        l1: δ of δ·Σ|θ| over all parameters, the term ANL adds. Its gradient is clipped with the rest.
-        clip_norm: Scale the gradient down to this norm; null for never.
+        lr: The learning rate. The schedule multiplies it by numbers from 0 to 1.
+        momentum: The momentum of SGD.
+        nesterov: Whether SGD uses Nesterov's momentum.
+        betas: The two decay rates of Adam and AdamW.
+        weight_decay: The weight decay: an L2 term for SGD and Adam, decoupled from the gradient for AdamW.
+        l1: The weight δ of the term δ·Σ|θ| over all parameters, which ANL adds to its loss. Its gradient is clipped
+            together with that of the loss.
+        clip_norm: The largest norm of a gradient. Larger gradients are scaled down to it. Null means no clipping.
     """
 
     name: Literal["sgd", "adam", "adamw"] = "sgd"
@@ -133,20 +133,20 @@ class OptimiserConfig(_Section):
     nesterov: bool = False
     betas: tuple[float, float] = (0.9, 0.999)
     weight_decay: float = Field(0.0, ge=0, allow_inf_nan=False)
-    l1: float = Field(0.0, ge=0, allow_inf_nan=False)
+    l1: Annotated[float, Mark.ADDED] = Field(0.0, ge=0, allow_inf_nan=False)
     clip_norm: float | None = Field(None, gt=0, allow_inf_nan=False)
 
 
 class ScheduleConfig(_Section):
-    """How the learning rate changes.
+    """How the learning rate changes during training.
 
     Attributes:
         name: "cosine", "step", "one-cycle" or "constant".
-        warmup: Epochs of linear warm-up.
-        milestones: Epochs after which "step" multiplies the rate by gamma.
-        gamma: See milestones.
-        peak: Where the top of "one-cycle" is, as a share of all steps.
-        final: The last rate of "cosine" and "one-cycle", as a share of lr.
+        warmup: How many epochs the rate rises linearly at the start.
+        milestones: The epochs after which "step" multiplies the rate by `gamma`.
+        gamma: The factor of "step".
+        peak: The share of all steps after which "one-cycle" reaches its highest rate.
+        final: The last rate of "cosine" and "one-cycle", as a share of the highest rate.
     """
 
     name: Literal["cosine", "step", "one-cycle", "constant"] = "cosine"
@@ -158,36 +158,40 @@ class ScheduleConfig(_Section):
 
 
 class RunConfig(_Section):
-    """One run: several seeds that are trained side by side, or just one.
+    """The configuration of one run. A run has one seed, or several that are trained side by side.
 
     Attributes:
-        data: Which rows.
-        noise: What is done to the labels of the training rows, such as "symmetric:0.4"; "none" leaves them alone.
-        noise_exact: Class counts match the matrix exactly; else every label is drawn by itself.
-        transition: What a correction takes as the noise: "known" is the matrix of `noise`, "estimated" is estimated
-            from the noisy training rows, anything else is assumed: a noise such as "symmetric:0.4", or the file of a
+        data: The rows that are trained on, and those that are held out.
+        noise: The noise that is put into the labels of the training rows, such as "symmetric:0.4". "none" leaves the
+            labels as they are.
+        noise_exact: Whether the counts of each class match the noise exactly. Otherwise each label is drawn by itself.
+        transition: The noise that a correction removes. "known" is the matrix of `noise`. "estimated" is estimated from
+            the noisy training rows. Anything else is an assumption: a noise such as "symmetric:0.4", or the file of a
             matrix.
         model: The network.
         method: The training strategy.
-        loss: What is minimised.
-        optimiser: How.
-        schedule: With which learning rates.
-        epochs: Passes over the training rows.
-        batch_size: Rows of a step.
-        evaluate_every: Epochs from one evaluation on the held-out rows to the next; the last is always evaluated.
-        selection: Which epoch the result is taken from: "last"; "noisy-val", the best on the noisy validation rows; or
-            "oracle", the best on test, which nobody can choose without the truth. All that apply are recorded.
-        ema: Decay of an exponential average of the weights that is evaluated in their place; null for none.
-        precision: "32-true", or "bf16-mixed": what is safe to compute in bfloat16 is.
-        accelerator: "auto", "cpu", "cuda", "mps".
-        seeds: One or more; each has its own split, noise, weights and order.
-        save_model: Keep the weights when the run is done.
+        loss: The loss that is minimised.
+        optimiser: The optimiser that minimises it.
+        schedule: How the learning rate changes during training.
+        epochs: How many times training goes through all rows.
+        batch_size: How many rows one step of the optimiser uses.
+        evaluate_every: How many epochs lie between two evaluations on held-out rows. The last epoch is always
+            evaluated.
+        selection: The rule that selects the epoch of the result. "last" is the last epoch. "noisy-val" is the best on
+            validation rows with noisy labels. "oracle" is the best on test rows, which cannot be known without the
+            truth. The results under all rules that apply are recorded.
+        ema: The decay of an exponential moving average of the weights, which is evaluated in place of the weights; null
+            for none.
+        precision: "32-true" computes everything in float32. "bf16-mixed" computes in bfloat16 where that is safe.
+        accelerator: The device: "auto", "cpu", "cuda" or "mps".
+        seeds: One or more seeds. Each has its own split, noise, initial weights and order of rows.
+        save_model: Whether the weights are kept when the run is done.
     """
 
     data: DataConfig
-    noise: str = "none"
+    noise: Annotated[str, Mark.FILE] = "none"
     noise_exact: bool = True
-    transition: str = "known"
+    transition: Annotated[str, Mark.FILE] = "known"
     model: Annotated[Choice, _choice("model")] = Choice(name="mlp")
     method: Annotated[Choice, _choice("method")] = Choice(name="standard")
     loss: Annotated[Choice, _choice("loss")] = Choice(name="fpml")
@@ -218,39 +222,19 @@ class RunConfig(_Section):
 
     @property
     def run_id(self) -> str:
-        """What the run's folder is called: the same for the same computation, wherever its files lie."""
-        content = self.model_dump(mode="json")
-        # Files count by what is in them, which sha256 says, and not by where they are.
-        del content["data"]["root"]
-        for section, key in (("data", "path"), ("data", "test_path"), ("data", "labels"), ("data", "test_labels")):
-            if _is_path(content[section][key]):
-                content[section][key] = "file"
-        for key in ("noise", "transition"):
-            if _is_path(content[key]):
-                content[key] = "file"
-        # Runs are older than these keys: without what they ask for they stay the runs they were.
-        if not content["optimiser"]["l1"]:
-            del content["optimiser"]["l1"]
-        if not content["data"]["also_test"]:
-            del content["data"]["also_test"]
-        text = json.dumps([GENERATION, content], sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        """The name of the run's folder: the same for the same computation, wherever its files lie."""
+        return run_identity(self)
 
     def to_yaml(self) -> str:
-        """The whole configuration as YAML, which `read_config` reads back to an equal one."""
+        """Return the whole configuration as YAML. `read_config` reads it back to an equal one."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
-def _is_path(value: str | None) -> bool:
-    """Resolved configurations have absolute paths."""
-    return value is not None and Path(value).is_absolute()
-
-
 def make_config(content: Mapping[str, Any], *, where: str = "the configuration") -> RunConfig:
-    """A configuration from plain values.
+    """Make a configuration from plain values.
 
     Raises:
-        InputError: If a key is unknown (the nearest known one is named) or a value makes no sense.
+        InputError: If a key is unknown or a value cannot be used. For an unknown key the message names the nearest one.
 
     Example:
         >>> make_config({"data": {"name": "digits"}, "epochz": 3})
@@ -265,17 +249,17 @@ def make_config(content: Mapping[str, Any], *, where: str = "the configuration")
 
 
 def read_config(path: str | Path) -> RunConfig:
-    """The configuration in a YAML file.
+    """Read a configuration from a YAML file.
 
     Raises:
-        DataError: If the file is missing or no YAML.
-        InputError: If it does not describe a run.
+        DataError: If the file is missing or is not YAML.
+        InputError: If its content is not the configuration of a run.
     """
     return make_config(read_yaml(path), where=str(path))
 
 
 def explain(error: ValidationError, model: type[BaseModel]) -> str:
-    """What is wrong with values that do not fit `model`; for an unknown key, with the nearest known one."""
+    """Return what is wrong with values that do not fit a model. For an unknown key the text names the nearest one."""
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
@@ -291,7 +275,7 @@ def explain(error: ValidationError, model: type[BaseModel]) -> str:
 
 
 def _inside(section: Any, part: str | int) -> Any:
-    """The type of a field, or of the entries of a tuple or mapping; what it is where it may also be None."""
+    """Return the type of a field, or of the entries of a tuple or mapping, without None if it is optional."""
     if isinstance(section, type) and issubclass(section, BaseModel):
         found: Any = section.model_fields[str(part)].annotation
     else:

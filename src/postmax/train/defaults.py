@@ -1,4 +1,4 @@
-"""Settings that suit the data, for those who give none."""
+"""Default settings that depend on the data: network, optimiser, schedule, epochs and batch size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from postmax.train.prepare import load_rows
 
 _MANY_ROWS = 5000
 _SMALLEST_IMAGE = 8
-# A small network, half a minute to some minutes on two cores; docs/models.md has the figures.
+# A small network that trains in half a minute to some minutes on two cores; docs/models.md has measurements.
 _IMAGES = {
     "model": "small",
     "epochs": 30,
@@ -24,11 +24,13 @@ _FEATURES = {"model": "mlp", "epochs": 100, "optimiser": {"lr": 0.02, "weight_de
 
 
 def with_defaults(content: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration's plain values, with network, schedule and optimiser chosen by the data where none is given.
+    """Return the plain values of a configuration, completed with settings that suit the data.
+
+    Settings that are given stay as they are.
 
     Raises:
-        InputError: If there is no data to choose by.
-        DataError: If it cannot be read.
+        InputError: If the configuration names no data.
+        DataError: If the data cannot be read.
     """
     config = make_config(content)
     train = load_rows(config.data)[0]
@@ -41,7 +43,7 @@ def with_defaults(content: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in chosen.items():
         given = content.get(key)
         if isinstance(value, Mapping) and isinstance(given, Mapping):
-            # What belongs to another optimiser or schedule than ours does not belong to the one asked for.
+            # Our settings are for our optimiser and schedule. They do not fit one that the user has named.
             result[key] = given if "name" in given else {**value, **given}
         elif given is None:
             result[key] = value

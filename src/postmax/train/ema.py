@@ -10,10 +10,14 @@ from torch import Tensor, nn
 
 
 class Average:
-    """The average of a module's weights and running statistics, evaluated in their place.
+    """The exponential moving average of a module's weights and running statistics.
 
-    At first it follows quickly, with decay (1 + t) / (10 + t) after t steps: otherwise a short training would end with
-    an average that is mostly the random weights it began with.
+    The decay after t steps is min(decay, (1 + t) / (10 + t)). So the average follows quickly at first: otherwise a
+    short training would end with an average that consists mostly of the random initial weights.
+
+    Args:
+        module: The module whose weights are averaged.
+        decay: The share of the old average that is kept in each step.
     """
 
     def __init__(self, module: nn.Module, decay: float) -> None:
@@ -24,14 +28,14 @@ class Average:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Move towards the weights of now."""
+        """Move the average towards the present weights."""
         self.steps += 1
         decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
         torch._foreach_lerp_(self._average, [tensor.detach() for tensor in self._live], 1 - decay)
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Inside, the module has the average as its weights."""
+        """Give the module the average as its weights inside, and its own weights back afterwards."""
         self._swap()
         try:
             yield
@@ -43,11 +47,11 @@ class Average:
             live.data, self._average[i] = self._average[i], live.data
 
     def state(self) -> dict[str, Tensor]:
-        """The average, for a checkpoint."""
+        """Return the average, for a checkpoint."""
         return {"steps": torch.tensor(self.steps), **{str(i): tensor for i, tensor in enumerate(self._average)}}
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """The average of a checkpoint."""
+        """Put back what `state` returned."""
         self.steps = int(state["steps"])
         for i, tensor in enumerate(self._average):
             tensor.copy_(state[str(i)])

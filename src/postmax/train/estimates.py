@@ -1,4 +1,4 @@
-"""Estimated noise, kept: the same labels of the same rows are estimated once, whatever is trained on them."""
+"""Estimates of the noise, kept in files: the same labels of the same rows are estimated only once."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from torch import Tensor
 from postmax.data import Dataset
 from postmax.data.files import data_root
 from postmax.errors import DataError
+from postmax.estimation import estimate_transition
 from postmax.files import atomic_write
 from postmax.transition import Transition
 from postmax.transition.noisy_labels import sha256_of_labels
 
-# Raise it when estimates of the same rows become others.
+# Raise this number when the estimate for the same rows changes.
 _GENERATION = 1
 
 
 def estimated_transition(train: Dataset, features: Tensor) -> Transition:
-    """The noise of the training labels, estimated from the training rows alone.
+    """Return the noise of the training labels, estimated from the training rows alone.
 
-    Cross-fitting takes a minute for 50 000 rows, so the answer is kept in the folder of the data sets.
+    An estimate takes a minute for 50 000 rows, so it is kept in the folder of the data sets.
 
     Raises:
-        InputError: If the rows cannot carry an estimate.
-        DataError: If what was kept is damaged or cannot be read.
+        InputError: If no estimate is possible from these rows.
+        DataError: If the kept estimate is damaged or cannot be read.
     """
     rows = hashlib.sha256(features.contiguous().numpy().tobytes()).hexdigest()
     key = json.dumps([_GENERATION, rows, sha256_of_labels(train.labels), train.num_classes])
@@ -38,15 +39,15 @@ def estimated_transition(train: Dataset, features: Tensor) -> Transition:
             raise DataError(f"{path} cannot be read: {error.strerror}.") from error
         except (ValueError, TypeError, KeyError) as error:
             raise DataError(f"{path} is damaged ({error}); delete it, and the noise is estimated again.") from error
-    from postmax.estimation import estimate_transition  # noqa: PLC0415  (only here)
-
     estimate = estimate_transition(None, train.labels, features=features, classes=train.classes, replicates=2, seed=0)
     text = json.dumps({"matrix": estimate.transition.matrix.tolist()})
-    with contextlib.suppress(OSError, DataError):  # a folder that cannot be written to costs time, not the run
+    with contextlib.suppress(
+        OSError, DataError
+    ):  # if the folder cannot be written, the run goes on, and the next one estimates again
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as file:
             file.write(text.encode())
-    # Rows that are normalised again may change in the last bit, and a run that is resumed must go on with the same.
+    # The text is read back, so that a resumed run uses exactly the same numbers as this one.
     return _from_text(text, train.num_classes)
 
 

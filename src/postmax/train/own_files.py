@@ -1,4 +1,4 @@
-"""What a configuration names by path: made absolute, and identified by content."""
+"""The files of their own that users name in a configuration: absolute paths, and the SHA-256 of their content."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from postmax.transition.spec import is_matrix_file
 
 
 def resolve(config: RunConfig) -> RunConfig:
-    """The configuration with absolute paths and the SHA-256 of every file it names: other content is another run.
+    """Return the configuration with absolute paths and the SHA-256 of all files it names.
+
+    A file with other content therefore belongs to another run.
 
     Raises:
-        DataError: If a file is missing, or not what the configuration says it is.
+        DataError: If a file is missing, or has changed since the configuration was resolved.
     """
     config = _with_files(config)
     files = [file for file in _files(config) if file is not None]
@@ -31,7 +33,7 @@ def resolve(config: RunConfig) -> RunConfig:
 
 
 def _files(config: RunConfig) -> list[str | None]:
-    """Every file the run depends on, beside those of the catalogue."""
+    """Return every file of the user that the run depends on."""
     data = config.data
     labels = [data.labels, data.test_labels] if data.path is not None and names_label_file(data.path) else []
     matrices = [name for name in (config.noise, config.transition) if is_matrix_file(name)]
@@ -39,7 +41,7 @@ def _files(config: RunConfig) -> list[str | None]:
 
 
 def _with_files(config: RunConfig) -> RunConfig:
-    """Paths made absolute, and the label files that IDX images find beside them written out."""
+    """Return the configuration with absolute paths. Label files that lie beside IDX images are written out too."""
     data = config.data
     changes: dict[str, str | None] = {name: _absolute(getattr(data, name)) for name in ("path", "test_path")}
     if data.path is not None and names_label_file(data.path):

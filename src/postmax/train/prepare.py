@@ -1,4 +1,4 @@
-"""From a configuration to the rows each seed trains and is tested on."""
+"""From a configuration to the training, validation and test rows of each seed."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ from postmax.transition.noisy_labels import sha256_of_labels
 
 @dataclass(frozen=True)
 class SeedData:
-    """What one seed works with.
+    """The rows of one seed.
 
     Attributes:
         seed: The seed.
-        train: Rows with the labels to train on; where the truth is known, `clean_labels` hold it.
-        validation: Rows with noisy labels to select an epoch on, if asked for.
-        test: Rows with labels to be judged by.
-        noise: What was done to the labels.
-        transition: What a correction takes as the noise; without one, what the labels went through. None if not known.
-        scaling: What was done to features; None for images.
-        also: Test rows of other data sets, by the name of the data set.
+        train: The training rows with noisy labels. Where the truth is known, `clean_labels` hold it.
+        validation: The validation rows with noisy labels; None if the run keeps none.
+        test: The test rows.
+        noise: A record of the noise in the training labels.
+        transition: The noise that a correction removes; without a correction, the noise that was put into the labels.
+            None if it is not known.
+        scaling: How features were filled in and scaled; None for images.
+        also: The test rows of other data sets, by the name of the data set.
     """
 
     seed: int
@@ -49,7 +50,9 @@ class SeedData:
 
 
 def prepare(config: RunConfig, seed: int) -> SeedData:
-    """Split, thin out, corrupt and standardise, all as functions of the configuration and the seed.
+    """Return the rows of one seed: split, reduced, corrupted and standardised.
+
+    Everything is a function of the configuration and the seed.
 
     Raises:
         InputError: If the configuration does not fit the data.
@@ -103,7 +106,7 @@ def _split(config: DataConfig, seed: int) -> tuple[data.Dataset, data.Dataset]:
 
 @lru_cache(maxsize=2)
 def load_rows(config: DataConfig) -> tuple[data.Dataset, data.Dataset | None]:
-    """Training and test rows, or all rows and None where the split is ours to make. Cached: sweeps ask often."""
+    """Return training and test rows; or all rows and None where postmax makes the split. The result is cached."""
     if config.path is not None:
         return _load_own(config, config.path)
     name = config.name or ""
@@ -117,7 +120,7 @@ def load_rows(config: DataConfig) -> tuple[data.Dataset, data.Dataset | None]:
 
 @lru_cache(maxsize=2)
 def load_also(config: DataConfig) -> tuple[data.Dataset, ...]:
-    """The test rows of `data.also_test`.
+    """Return the test rows of the data sets in `data.also_test`.
 
     Raises:
         InputError: If they have other classes, or another shape, than the rows that are trained on.
@@ -141,12 +144,12 @@ def load_also(config: DataConfig) -> tuple[data.Dataset, ...]:
             raise InputError(
                 f"data.also_test: rows of {name} have the shape {shapes[1]}, those of {train.name} {shapes[0]}."
             )
-    # Under the names that were asked for: readings are called so.
+    # The rows get the names in the configuration, because readings are named after them.
     return tuple(replace(part, name=name) for name, part in zip(config.also_test, found, strict=True))
 
 
 def _load_own(config: DataConfig, path: str) -> tuple[data.Dataset, data.Dataset | None]:
-    # What is missing is filled in once the rows are split, from the training rows alone.
+    # Missing numbers are filled in after the split, from the training rows alone.
     missing: Missing = "keep" if config.missing == "median" else "error"
     encoder = None
     if config.test_path is not None and is_table(path):
@@ -157,7 +160,7 @@ def _load_own(config: DataConfig, path: str) -> tuple[data.Dataset, data.Dataset
 
     train = read(path, config.labels)
     if train.num_classes < 2:
-        raise DataError(f"{path} has one class only, {train.classes[0]!r}: there is nothing to tell apart.")
+        raise DataError(f"{path} has one class only, {train.classes[0]!r}: a classifier needs at least two.")
     if config.test_path is None:
         return train, None
     test = read(config.test_path, config.test_labels or (None if names_label_file(path) else config.labels))

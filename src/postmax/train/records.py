@@ -1,4 +1,4 @@
-"""What a run leaves behind, as plain values."""
+"""The results of a run as plain values: the content of result.json and of the lines of metrics.jsonl."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NotRequired, TypedDict
 
 
 class Evaluation(TypedDict):
-    """One look at the held-out rows; shares lie in [0, 1]."""
+    """The metrics on held-out rows after one epoch. Shares lie in [0, 1]."""
 
     epoch: int
     accuracy: float
@@ -14,7 +14,7 @@ class Evaluation(TypedDict):
 
 
 class Reliability(TypedDict):
-    """Held-out rows in equal bins of confidence, after the selected epoch; empty bins have 0 everywhere."""
+    """Held-out rows in bins of equal width by confidence, after the selected epoch. Empty bins hold zeros."""
 
     count: list[int]
     confidence: list[float]
@@ -22,7 +22,7 @@ class Reliability(TypedDict):
 
 
 class Reading(TypedDict):
-    """What one way of reading the network's output gives, under every selection rule that applies."""
+    """The metrics of one reading (one way to turn the network's output into predictions), by selection rule."""
 
     last: Evaluation
     oracle: Evaluation
@@ -31,25 +31,23 @@ class Reading(TypedDict):
 
 
 class NoiseRecord(TypedDict):
-    """The noise a seed was trained with: proof that two methods saw the same labels."""
+    """The noise that a seed was trained with. The hash shows whether two methods saw the same labels."""
 
     rows: int
-    rate: float | None  # None where the truth is not known
+    rate: float | None  # the share of wrong labels; None where the truth is not known
     sha256: str
 
 
 class SeedResult(TypedDict):
-    """One seed of a run.
+    """The results of one seed of a run.
 
-    Readings: "model" is the answer; posterior correction adds "uncorrected", and `data.also_test` the same on the test
-    rows of each data set it names: "ilsvrc12-mini", "ilsvrc12-mini-uncorrected".
+    The reading "model" is the answer of the method. The posterior correction adds the reading "uncorrected". Each data
+    set in `data.also_test` adds readings under its name: "ilsvrc12-mini", "ilsvrc12-mini-uncorrected".
     """
 
     seed: int
     noise: NoiseRecord
-    transition: (
-        list[list[float]] | None
-    )  # what a correction took as the noise, else what the labels went through; K ≤ 100
+    transition: list[list[float]] | None  # see `SeedData.transition`; None also for more than 100 classes
     readings: dict[str, Reading]
 
 
@@ -71,22 +69,22 @@ class RunResult(TypedDict):
 
 
 class EpochRecord(TypedDict):
-    """One line of metrics.jsonl: one epoch of one seed. Shares lie in [0, 1]; what was not measured is absent.
+    """One line of metrics.jsonl: one epoch of one seed. Shares lie in [0, 1]. What was not measured is absent.
 
-    Train accuracies are of the predictions made while training, before each step.
+    Training metrics come from the predictions that were made while training, before each step.
     """
 
     epoch: int
     seed: int
     loss: float
     lr: float
-    train_accuracy: float  # agreement with the given labels
-    right_labels_learnt: NotRequired[float]  # the same on the rows whose label is right
-    wrong_labels_learnt: NotRequired[float]  # and on those whose label is wrong: memorisation
-    wrong_labels_recovered: NotRequired[float]  # wrongly labelled rows for which the true class is predicted
+    train_accuracy: float  # the share of training rows for which the given label is predicted
+    right_labels_learnt: NotRequired[float]  # the same, of rows whose label is right
+    wrong_labels_learnt: NotRequired[float]  # the same, of rows whose label is wrong: memorisation
+    wrong_labels_recovered: NotRequired[float]  # of rows whose label is wrong: the true class is predicted
     val_accuracy: NotRequired[float]  # on noisy validation labels
     test_accuracy: NotRequired[float]
     calibration_error: NotRequired[float]
     uncorrected_test_accuracy: NotRequired[float]
     uncorrected_calibration_error: NotRequired[float]
-    seconds: float  # of the whole epoch, all seeds together
+    seconds: float  # of the whole epoch, for all seeds together

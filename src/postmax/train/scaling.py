@@ -1,4 +1,4 @@
-"""Bringing features to what a network likes, as the training rows have it."""
+"""Fill in missing features and scale them, by what the training rows are like."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from postmax.data import Dataset
 
 
 class Scaling(NamedTuple):
-    """What is done to features, as the training rows have it: what is missing is filled in, then they are scaled.
+    """How features are changed before a network gets them: missing values are filled in, then all are scaled.
 
     Attributes:
-        fill: The median of each feature, in place of missing values.
-        mean: What is subtracted.
-        factor: What is multiplied with: 1 / deviation, and 0 for a feature that never changes.
+        fill: The number that replaces a missing value: the median of the feature.
+        mean: The number that is subtracted.
+        factor: The number that the difference is multiplied by: 1 / standard deviation, or 0 for a constant feature.
     """
 
     fill: list[float]
@@ -28,7 +28,7 @@ class Scaling(NamedTuple):
 
     @classmethod
     def fit(cls, inputs: Tensor, *, standardise: bool) -> Scaling:
-        """Measure the training rows."""
+        """Return the scaling that suits the training rows."""
         rows = inputs.double()
         fill = _medians(rows)
         rows = torch.where(rows.isnan(), fill, rows)
@@ -38,14 +38,14 @@ class Scaling(NamedTuple):
         return cls(fill.tolist(), rows.mean(0).tolist(), torch.where(std > 0, 1 / std, 0).tolist())
 
     def apply(self, part: Dataset) -> Dataset:
-        """The same rows, filled in and scaled."""
+        """Return the same rows, filled in and scaled."""
         rows = torch.as_tensor(part.inputs).double()
         fill, mean, factor = (rows.new_tensor(values) for values in self)
         return replace(part, inputs=((torch.where(rows.isnan(), fill, rows) - mean) * factor).float())
 
 
 def _medians(rows: Tensor) -> Tensor:
-    """Of each feature over the rows that have it; 0 where none has."""
+    """Return the median of each feature over the rows that have it; 0 if no row has it."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # numpy's about features nobody has
+        warnings.simplefilter("ignore", RuntimeWarning)  # numpy warns about features that no row has
         return torch.from_numpy(np.nanmedian(rows.numpy(), axis=0)).nan_to_num(0.0)

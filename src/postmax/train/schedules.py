@@ -1,4 +1,4 @@
-"""Learning rates as functions of the step: nothing to save, nothing to restore."""
+"""Learning rates as functions of the step, so that a checkpoint need not save a scheduler."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ONE_CYCLE_START = 1 / 25
 
 
 def rate(config: ScheduleConfig, step: int, steps_per_epoch: int, epochs: int) -> float:
-    """The learning rate of a step, counted from 0, as a share of the configured one.
+    """Return the learning rate of a step, counted from 0, as a share of the configured one.
 
     Example:
         >>> [round(rate(ScheduleConfig(name="cosine"), step, 1, 4), 3) for step in range(4)]
@@ -33,5 +33,5 @@ def rate(config: ScheduleConfig, step: int, steps_per_epoch: int, epochs: int) -
 
 
 def _ease(start: float, end: float, share: float) -> float:
-    """Half a cosine wave from start to end."""
+    """Return a point on half a cosine wave from start to end."""
     return end + (start - end) * (1 + math.cos(math.pi * share)) / 2

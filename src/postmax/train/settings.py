@@ -1,4 +1,4 @@
-"""Settings as people write them: YAML files, and `key=value` on a command line."""
+"""Read settings as people write them: in YAML files, and as `key=value` on a command line."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import yaml
 
 from postmax.errors import DataError, InputError
 
-# What a section is that has options but no name.
+# The name of a section that has options but no name.
 DEFAULT_NAMES = {"model": "mlp", "method": "standard", "loss": "fpml", "optimiser": "sgd", "schedule": "cosine"}
 
 
 class _Words(yaml.SafeLoader):
-    """YAML as people mean it: 1e-3 is a number, and only true and false are truth values, not no and off."""
+    """YAML with fewer surprises: 1e-3 is a number, and only true and false are truth values, not no and off."""
 
 
 _Words.yaml_implicit_resolvers = {
@@ -30,10 +30,10 @@ _Words.add_implicit_resolver(
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
-    """A YAML file that holds keys and values.
+    """Read a YAML file that holds keys and values.
 
     Raises:
-        DataError: If it is missing, damaged, or holds anything else.
+        DataError: If the file is missing, damaged, or holds anything else.
     """
     path = Path(path).expanduser()
     try:
@@ -42,12 +42,12 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         reason = error.strerror if isinstance(error, OSError) else error
         raise DataError(f"{path} could not be read as YAML: {reason}.") from error
     if not isinstance(content, dict):
-        raise DataError(f"{path} holds no keys and values.")
+        raise DataError(f"{path} does not hold keys and values.")
     return content
 
 
 def with_overrides(content: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
-    """Plain values with `key=value` texts put in, such as `optimiser.lr=0.1` or `loss=ce`; values are read as YAML.
+    """Return plain values with `key=value` texts put in, such as `optimiser.lr=0.1`. Values are read as YAML.
 
     Raises:
         InputError: If a text is not of that form.
@@ -60,17 +60,17 @@ def with_overrides(content: Mapping[str, Any], overrides: Iterable[str]) -> dict
     for text in overrides:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise InputError(f"{text!r} is no key=value, such as optimiser.lr=0.1.")
+            raise InputError(f"{text!r} is not of the form key=value, such as optimiser.lr=0.1.")
         try:
             parsed = yaml.load(value, _Words) if value.strip() else None  # noqa: S506  (a SafeLoader)
         except yaml.YAMLError as error:
-            raise InputError(f"{text!r}: the value is no YAML ({error}).") from error
+            raise InputError(f"{text!r}: the value is not YAML ({error}).") from error
         set_key(result, key.strip(), parsed)
     return result
 
 
 def set_key(content: dict[str, Any], key: str, value: Any) -> None:
-    """Put a value under a dotted key; a name alone on the way (`loss: ce`) becomes `{name: ce}`."""
+    """Put a value under a dotted key. A name on the way to it, such as `loss: ce`, becomes `{name: ce}`."""
     *parents, last = key.split(".")
     for part in parents:
         inner = content.get(part)
@@ -78,10 +78,24 @@ def set_key(content: dict[str, Any], key: str, value: Any) -> None:
             raise InputError(f"{key}: {part} has no keys, it is {inner!r}.")
         content[part] = {"name": inner} if isinstance(inner, str) else dict(inner or {})
         content = content[part]
-    # A mapping is merged, so that {loss: {divergence: sl}} changes one option and keeps the others.
+    # Mappings are merged, so that {loss: {divergence: sl}} changes one option and keeps the others.
     before = content.get(last)
     if isinstance(value, str) and isinstance(before, Mapping) and before.get("name", DEFAULT_NAMES.get(last)) == value:
-        value = {"name": value}  # a name said later keeps the options said before
+        value = {"name": value}  # a name that is given after options keeps the options
     if isinstance(value, Mapping) and isinstance(before, str | Mapping):
         value = {**({"name": before} if isinstance(before, str) else before), **value}
     content[last] = value
+
+
+def as_overrides(settings: Mapping[str, Any]) -> str:
+    """Return settings as `key=value` texts in one line, as `with_overrides` and the command line read them.
+
+    Example:
+        >>> as_overrides({"optimiser.lr": 0.1, "ema": None, "loss": {"name": "gce", "q": 0.7}})
+        'optimiser.lr=0.1 ema=null loss={"name": "gce", "q": 0.7}'
+    """
+    texts = {
+        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for key, value in settings.items()
+    }
+    return " ".join(f"{key}={text}" for key, text in texts.items())

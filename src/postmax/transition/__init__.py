@@ -1,4 +1,4 @@
-"""Label noise as a matrix: what it is, how to put it into labels, and how to take it out of a posterior."""
+"""Label noise as a transition matrix: describe it, corrupt labels with it, and correct a posterior for it."""
 
 from postmax.transition.instance import corrupt_by_features
 from postmax.transition.matrix import Transition

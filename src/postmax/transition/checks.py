@@ -1,4 +1,4 @@
-"""Checks of what label noise is described by: matrices, numbers of classes, rates."""
+"""Checks of the numbers that describe label noise: matrices, numbers of classes, rates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def checked_matrix(matrix: Matrix) -> Tensor:
     try:
         p = torch.as_tensor(matrix, dtype=torch.float64).detach().cpu().clone()
     except (TypeError, ValueError) as error:
-        raise InputError(f"a transition matrix is a K×K table of probabilities; this is none: {error}.") from error
+        raise InputError(f"a transition matrix is a K×K array of probabilities: {error}.") from error
     if p.ndim != 2 or p.shape[0] != p.shape[1]:
         raise InputError(f"a transition matrix is square, K×K; got shape {tuple(p.shape)}.")
     checked_class_count(p.shape[0])

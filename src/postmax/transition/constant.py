@@ -1,4 +1,4 @@
-"""A matrix that follows the data to its device, copied once."""
+"""Constants that are copied to each device once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from torch import Tensor
 
 
 class Constant:
-    """A float64 tensor on the CPU, handed out in the device and dtype of whatever it meets.
+    """A tensor on the CPU, of which `like` returns copies on other devices and in other dtypes.
 
-    Copies are kept: a training loop on a GPU must not move the same matrix at every step.
+    Copies are kept, so that a training loop on a GPU does not copy the same matrix at every step.
 
     Example:
         >>> Constant(torch.eye(2, dtype=torch.float64)).like(torch.zeros(3))
@@ -22,7 +22,7 @@ class Constant:
         self._copies: dict[tuple[torch.device, torch.dtype], Tensor] = {}
 
     def like(self, other: Tensor) -> Tensor:
-        """The tensor in the device of `other`; in its dtype too, unless it holds indices."""
+        """Return the tensor on the device of `other`, and in its dtype unless the tensor holds indices."""
         dtype = other.dtype if self.tensor.is_floating_point() else self.tensor.dtype
         if torch.compiler.is_compiling():
             return self.tensor.to(other.device, dtype)

@@ -1,4 +1,4 @@
-"""Drawing noisy labels: exact counts or one draw a row, for a matrix or for a probability vector a row."""
+"""Draw noisy labels, with exact counts or independently for each row."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from postmax.random_bits import random_bits
 
 Integers = npt.NDArray[np.int64]
 
-# Probabilities are whole multiples of 2⁻³², so that a rounding error in the last place of a matrix entry, which differs
-# from platform to platform, cannot decide a label or break a tie.
+# Probabilities are rounded to whole multiples of 2⁻³². The last digit of a matrix entry can differ between platforms,
+# and this way it cannot change a label.
 _BITS = np.uint64(32)
 _ONE = 2**32
 
 
 def in_steps(probabilities: npt.NDArray[np.float64], own: Integers) -> Integers:
-    """Rows of probabilities as integers ≥ 0 that sum to 2³².
+    """Return rows of probabilities as whole numbers ≥ 0 that sum to 2³².
 
-    What rounding leaves goes to the row's `own` class, or is taken from its largest entry if that class has too little.
+    The remainder of the rounding goes to the class `own` of the row. If that class has too little to take it from, it
+    is taken from the largest entry.
     """
     rows = np.arange(len(probabilities))
     steps = np.rint(probabilities * _ONE).astype(np.int64)
@@ -43,13 +44,13 @@ def draw_labels(clean: Tensor, matrix: Tensor, seed: int, *, exact: bool) -> Ten
 
 
 def draw_independently(labels: Integers, matrix: npt.NDArray[np.float64], seed: int) -> Integers:
-    """One independent draw a row: label i becomes j with probability matrix[i, j]."""
+    """Return labels that are drawn independently for each row: i becomes j with probability matrix[i, j]."""
     k = len(matrix)
     upper = in_steps(matrix, np.arange(k)).cumsum(1).astype(np.uint64)
     rows = np.arange(k, dtype=np.uint64)[:, None] << _BITS
     position = (labels.astype(np.uint64) << _BITS) | (random_bits(len(labels), seed, "independent") >> _BITS)
-    # All rows of the cumulative matrix stand one after the other on one line, and so do the draws. Sorted by class, the
-    # draws walk along that line, which keeps a K = 1000 table in the cache.
+    # The rows of the cumulative matrix are put one after the other on one line, and so are the draws. Draws that are
+    # sorted by class move along this line, which keeps the parts of a large matrix in the cache.
     order = np.argsort(labels.astype(_smallest_unsigned(k)), kind="stable")
     noisy = np.empty_like(labels)
     noisy[order] = np.searchsorted((upper + rows).ravel(), position[order], side="right")
@@ -57,7 +58,7 @@ def draw_independently(labels: Integers, matrix: npt.NDArray[np.float64], seed: 
 
 
 def draw_exactly(labels: Integers, matrix: npt.NDArray[np.float64], seed: int) -> Integers:
-    """Per-class counts that match the matrix to rounding; which rows change is random."""
+    """Return labels whose counts for each class match the matrix to rounding. Which rows change is random."""
     k = len(matrix)
     counts = exact_counts(np.bincount(labels, minlength=k), matrix, seed)
     key = (labels.astype(np.uint64) << _BITS) | (random_bits(len(labels), seed, "exact") >> _BITS)
@@ -68,11 +69,12 @@ def draw_exactly(labels: Integers, matrix: npt.NDArray[np.float64], seed: int) -
 
 
 def exact_counts(class_sizes: Integers, matrix: npt.NDArray[np.float64], seed: int) -> Integers:
-    """How many labels of each class go where: class size × matrix, rounded so that rows keep their sums.
+    """Return (K, K) how many labels of class i become j: class size × matrix, rounded so that row sums stay the same.
 
-    First how many labels are kept is rounded to the nearest number. Rounding all entries together by their remainders
-    would favour the diagonal, whose remainder is the largest where classes are many and small. Then the others are
-    shared out, largest remainders first, equal ones in an order drawn from the seed, so that no class is favoured.
+    The number of labels that are kept is rounded to the nearest whole number first. (Rounding all entries together by
+    their remainders would favour the diagonal, which has the largest remainder if there are many small classes.) Then
+    the others are distributed by the largest remainders. Equal remainders are ordered at random from the seed, so that
+    no class is favoured.
     """
     k = len(matrix)
     steps = in_steps(matrix, np.arange(k))
@@ -88,7 +90,7 @@ def exact_counts(class_sizes: Integers, matrix: npt.NDArray[np.float64], seed: i
 
 
 def draw_rowwise(labels: Integers, probabilities: npt.NDArray[np.float64], seed: int) -> Integers:
-    """One draw a row from that row's own probabilities."""
+    """Return labels that are drawn for each row from its own probabilities."""
     upper = in_steps(probabilities, labels).cumsum(1)
     position = (random_bits(len(labels), seed, "rowwise") >> _BITS).astype(np.int64)
     drawn: Integers = (upper <= position[:, None]).sum(1).astype(np.int64)
@@ -96,5 +98,5 @@ def draw_rowwise(labels: Integers, probabilities: npt.NDArray[np.float64], seed:
 
 
 def _smallest_unsigned(count: int) -> type[np.unsignedinteger]:
-    """Few bits sort faster: numpy sorts up to 16 of them by counting."""
+    """Return the smallest type for this many classes. numpy sorts numbers of up to 16 bits faster, by counting."""
     return np.uint16 if count <= 2**16 else np.uint32

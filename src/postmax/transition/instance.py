@@ -1,4 +1,4 @@
-"""Noise that depends on the features: look-alikes are mislabelled alike."""
+"""Instance-dependent noise: rows with similar features are mislabelled in a similar way."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _SPREAD = 0.1
 def corrupt_by_features(
     features: Tensor | Any, labels: Tensor | Any, num_classes: int, eta: float, seed: int
 ) -> NoisyLabels:
-    """Instance-dependent noise: how likely a label is wrong, and which wrong class it gets, depend on the row.
+    """Return labels with instance-dependent noise: the chance of a wrong label, and the wrong class, depend on the row.
 
     Row n is wrong with probability q_n drawn from a normal distribution around `eta` (standard deviation 0.1, truncated
     to [0, 1], so the realised rate is above a small `eta`), and its wrong class is drawn from softmax(x_n·W) without
-    the true class, W a standard normal matrix. This is the definition used with CORES; its images are normalised, so
-    give standardised features.
+    the true class, where W is a standard normal matrix. This is the definition used with CORES, whose images are
+    normalised. So the features should be standardised.
 
     Args:
         features: (N, …), finite; everything after the first dimension is flattened.
@@ -48,7 +48,7 @@ def corrupt_by_features(
     rows_of_features = torch.as_tensor(features).detach().cpu().double()
     if rows_of_features.ndim < 2:
         shape = tuple(rows_of_features.shape)
-        raise InputError(f"features must be a table with one row for each label, got shape {shape}.")
+        raise InputError(f"features must have one row for each label, got shape {shape}.")
     x = rows_of_features.flatten(1).numpy()
     y = class_indices(labels, num_classes)
     if len(x) != len(y):
@@ -74,7 +74,7 @@ def corrupt_by_features(
 
 
 def _truncated_normal(count: int, mean: float, seed: int) -> npt.NDArray[np.float64]:
-    """Normal numbers in [0, 1], by the inverse of the distribution function."""
+    """Return normal numbers in [0, 1], by the inverse of the distribution function."""
     low, high = torch.special.ndtr(torch.tensor([-mean, 1 - mean], dtype=torch.float64) / _SPREAD)
     share = torch.from_numpy(random_uniform(count, seed, "instance/rate"))
     drawn: npt.NDArray[np.float64] = (mean + _SPREAD * torch.special.ndtri(low + share * (high - low))).numpy()

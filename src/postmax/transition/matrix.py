@@ -27,7 +27,7 @@ class Transition:
 
     Args:
         matrix: K×K, rows summing to one to within 1e-6 (they are then normalised exactly), entries in [0, 1].
-        definition: What to call it in results; the constructors below say what they are.
+        definition: Its description in results. The constructors below set it.
 
     Raises:
         InputError: If the matrix is not square with K ≥ 2, not finite, has negative entries or rows that do not sum
@@ -49,22 +49,22 @@ class Transition:
         self.matrix: Tensor = checked_matrix(matrix)
         self.definition: str = definition or f"a matrix, K={self.num_classes}"
 
-    # ---- constructors ----
+    # ---- Constructors ----
 
     @classmethod
     def identity(cls, num_classes: int) -> Transition:
-        """No noise."""
+        """Return the identity matrix: no noise."""
         return cls(
             torch.eye(checked_class_count(num_classes), dtype=torch.float64), definition=f"no noise, K={num_classes}"
         )
 
     @classmethod
     def symmetric(cls, num_classes: int, eta: float, *, include_true_class: bool = False) -> Transition:
-        """A share `eta` of the labels is replaced by a random class, all equally likely.
+        """Return symmetric noise: a share `eta` of the labels is replaced by a random class, all equally likely.
 
-        The literature means two things by the same percentage. By default the new class is a wrong one, so that `eta`
-        of the labels are wrong. With `include_true_class` (DivideMix, ELR, SOP) it is any of the K classes, and only
-        η·(K − 1)/K of the labels are wrong.
+        The literature uses two definitions. By default the new class is one of the wrong classes, so that a share `eta`
+        of the labels is wrong. With `include_true_class` (DivideMix, ELR, SOP) it is any of the K classes, so that a
+        share of η·(K − 1)/K is wrong.
         """
         k, eta = checked_class_count(num_classes), checked_rate("eta", eta)
         others = eta / k if include_true_class else eta / (k - 1)
@@ -74,7 +74,7 @@ class Transition:
 
     @classmethod
     def uniform_off_diagonal(cls, e: Sequence[float] | Tensor | str) -> Transition:
-        """The paper's noise model: P[i, j] = e_j for all i ≠ j, so P = (1 − Σe)·I + 1·eᵀ.
+        """Return the noise model of the paper: P[i, j] = e_j for all i ≠ j, so P = (1 − Σe)·I + 1·eᵀ.
 
         `"low"` and `"high"` are the paper's matrices for CIFAR-10 (18.0% and 53.1% wrong labels).
         """
@@ -98,20 +98,20 @@ class Transition:
 
     @classmethod
     def binary(cls, e0: float, e1: float) -> Transition:
-        """Two classes in the paper's notation: e0 = P(noisy 0 | true 1), e1 = P(noisy 1 | true 0)."""
+        """Return noise for two classes, as in the paper: e0 = P(noisy 0 | true 1), e1 = P(noisy 1 | true 0)."""
         e0, e1 = checked_rate("e0", e0), checked_rate("e1", e1)
         return cls([[1 - e1, e1], [e0, 1 - e0]], definition=f"binary, e0={e0:g}, e1={e1:g}")
 
     @classmethod
     def pair(cls, num_classes: int, eta: float) -> Transition:
-        """Every class i flips to i + 1 (the last one to 0) with probability `eta`."""
+        """Return pair noise: every class i flips to i + 1, and the last one to 0, with probability `eta`."""
         k = checked_class_count(num_classes)
         flipped = cls.flips(k, {i: (i + 1) % k for i in range(k)}, eta)
         return cls(flipped, definition=f"pair flip, eta={eta:g}, K={k}")
 
     @classmethod
     def flips(cls, num_classes: int, targets: dict[int, int], eta: float) -> Transition:
-        """Each class i in `targets` flips to `targets[i]` with probability `eta`; the others keep their labels."""
+        """Return noise where each class i in `targets` flips to `targets[i]` with probability `eta`; others stay."""
         k, eta = checked_class_count(num_classes), checked_rate("eta", eta)
         matrix = torch.eye(k, dtype=torch.float64)
         for source, target in targets.items():
@@ -123,16 +123,16 @@ class Transition:
 
     @classmethod
     def asymmetric(cls, dataset: str, eta: float) -> Transition:
-        """The literature's asymmetric noise for `"cifar10"`, `"cifar100"` and `"cifar100-superclass"`.
+        """Return the asymmetric noise of the literature for `"cifar10"`, `"cifar100"` or `"cifar100-superclass"`.
 
         CIFAR-10: truck→automobile, bird→airplane, cat↔dog, deer→horse, each with probability `eta`, so that η/2 of all
         labels are wrong. CIFAR-100: within blocks of five consecutive class indices each class flips to the next, which
-        is what every published number uses (the blocks are alphabetical, not the true superclasses). With
+        is what all published results use (the blocks are alphabetical, not the true superclasses). With
         `"cifar100-superclass"` each class flips to the next of the five in its true superclass.
         """
         return cls(cls.flips(*flips_of(dataset), eta), definition=f"asymmetric {dataset}, eta={eta:g}")
 
-    # ---- what it says ----
+    # ---- Properties ----
 
     @property
     def num_classes(self) -> int:
@@ -140,7 +140,7 @@ class Transition:
         return int(self.matrix.shape[0])
 
     def noise_rate(self, prior: Sequence[float] | Tensor | None = None) -> float:
-        """The share of wrong labels when the true classes have frequencies `prior` (equal ones by default)."""
+        """Return the share of wrong labels when the true classes have frequencies `prior` (equal ones by default)."""
         wrong = 1 - self.matrix.diagonal()
         if prior is None:
             return float(wrong.mean())
@@ -163,9 +163,10 @@ class Transition:
 
     @cached_property
     def factors(self) -> tuple[Transition, Transition]:
-        """(S, U) with P = S·U: confusions S that spare some class each, then random labels U that strike all alike.
+        """(S, U) with P = S·U: first confusions S, then random labels U that do not depend on the class.
 
-        U keeps a label with probability 1 − Σe or else draws one from e, whatever the class; e is as large as can be.
+        U keeps a label with probability 1 − Σe, and otherwise draws one from e, for every class alike. The vector e is
+        as large as possible, so that each column of S has a zero.
 
         Example:
             >>> confusions, random = Transition([[0.5, 0.5, 0.0], [0.25, 0.75, 0.0], [0.25, 0.5, 0.25]]).factors
@@ -177,10 +178,10 @@ class Transition:
         e = self.matrix.amin(0)
         kept = 1 - e.sum()
         if kept < _ROUNDING:
-            raise InputError("the transition matrix has rows that are all but equal: nothing can undo such noise.")
+            raise InputError("the transition matrix has rows that are almost equal. Such noise cannot be undone.")
         random = kept * torch.eye(self.num_classes, dtype=torch.float64) + e
         confusions = (self.matrix - e) / kept
-        confusions[confusions < _ROUNDING] = 0.0  # rates that are equal may differ in the last digit
+        confusions[confusions < _ROUNDING] = 0.0  # equal rates may differ in the last digit
         return (
             Transition(confusions, definition=f"confusions of {self.definition}"),
             Transition(random, definition=f"random labels of {self.definition}"),
@@ -188,7 +189,7 @@ class Transition:
 
     @cached_property
     def condition_number(self) -> float:
-        """The ratio of the largest to the smallest singular value: how much the inverse amplifies estimation error."""
+        """The ratio of the largest to the smallest singular value: the inverse can amplify errors this much."""
         return float(torch.linalg.cond(self.matrix))
 
     @cached_property
@@ -196,12 +197,12 @@ class Transition:
         """P⁻¹ in float64; its rows sum to one and some of its entries are negative.
 
         Raises:
-            InputError: If the matrix is singular: two classes are then indistinguishable after the noise.
+            InputError: If the matrix is singular, because some classes cannot be told apart after the noise.
         """
         if not self.condition_number < _SINGULAR:
             raise InputError(
                 f"the transition matrix is singular (condition number {self.condition_number:.3g}): after this noise "
-                f"some classes cannot be told apart, so nothing can undo it.{self._why_singular()}"
+                f"some classes cannot be told apart, so it cannot be undone.{self._why_singular()}"
             )
         inverse: Tensor = torch.linalg.inv(self.matrix)
         return inverse
@@ -211,7 +212,7 @@ class Transition:
         return "" if e is None else f" The rates e sum to {float(e.sum()):.4g}; they must stay below one."
 
     def require_recoverable(self) -> Transition:
-        """This matrix, if the paper's conditions for correcting it hold.
+        """Return this matrix if the conditions of the paper for correcting it hold.
 
         Raises:
             InputError: If it is singular, or uniform off the diagonal with Σe ≥ 1 (two classes: e0 + e1 ≥ 1; symmetric:
@@ -229,22 +230,22 @@ class Transition:
             else:
                 condition = f"Σe = {total:.4g}, which must stay below 1"
             raise InputError(
-                f"this noise cannot be corrected: {condition}. At that point a label says nothing about the true "
-                "class, and past it the order of the classes is reversed."
+                f"this noise cannot be corrected: {condition}. At this rate a label says nothing about the true "
+                "class, and above it the order of the classes is reversed."
             )
         self.inverse  # noqa: B018  (raises if singular)
         return self
 
-    # ---- what it does ----
+    # ---- Operations ----
 
     def corrupt(self, labels: Tensor | Sequence[int], seed: int = 0, *, exact: bool = True) -> NoisyLabels:
-        """Noisy labels, the same for the same seed on every platform and in every version.
+        """Return noisy labels. The same seed gives the same labels on every platform and in every version.
 
         Args:
             labels: (N,) class indices 0…K−1; `postmax.encode_labels` makes them from names.
             seed: A whole number ≥ 0.
-            exact: Make per-class counts match the matrix to rounding, as most published label files do. Otherwise each
-                row is drawn on its own, and the realised rate varies around the nominal one.
+            exact: Whether the counts of each class match the matrix to rounding, as in most published label files.
+                Otherwise each row is drawn on its own, and the realised rate varies around the nominal one.
 
         Example:
             >>> noisy = Transition.pair(3, 0.5).corrupt([0, 0, 1, 1, 2, 2], seed=0)
@@ -265,16 +266,16 @@ class Transition:
         )
 
     def corrupt_posterior(self, posterior: Tensor) -> Tensor:
-        """The posterior of the noisy label, Pᵀp, from the posterior of the true one (classes last)."""
+        """Return the posterior of the noisy label, Pᵀp, from the posterior of the true one (classes last)."""
         return posterior @ self._like(posterior, self.matrix)
 
     def correct(self, posterior: Tensor, *, project: bool = True) -> Tensor:
-        """The posterior of the true label, P⁻ᵀp, from the posterior of the noisy one (classes last).
+        """Return the posterior of the true label, P⁻ᵀp, from the posterior of the noisy one (classes last).
 
         Args:
             posterior: (…, K) probabilities of the noisy label.
-            project: Return the nearest probability vector. Estimates far from Pᵀ(simplex) otherwise leave the simplex;
-                the projection keeps the order of the classes.
+            project: Whether to return the nearest probability vector. Without it the result can have negative entries.
+                The projection keeps the order of the classes.
         """
         corrected = posterior @ self._like(posterior, self.inverse)
         return project_onto_simplex(corrected) if project else corrected

@@ -1,4 +1,4 @@
-"""Mixing probabilities without leaving the logarithm."""
+"""Mix probabilities in logarithms, so that very small ones do not underflow."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from postmax.transition.constant import Constant
 
 
 class LogMixture:
-    """log(Pᵀp) from log p (classes last), accurate in value and gradient for any logits.
+    """A function that returns log(Pᵀp) for log p (classes last), accurate in value and gradient for any logits.
 
-    A column of P without zeros cannot underflow, because the largest probability reaches it: a matrix product does.
-    A column with zeros can (think of P = I and a probability of e^−10000): its entries are summed in the logarithm if
-    they are few. Of more than 16, which would need too much memory for that, the most probable class is taken apart, so
-    that a column it does not reach is measured by the second; what is smaller than that by the range of the dtype
-    counts as the smallest number.
+    There are three kinds of columns of P:
+
+    * A column without zeros cannot underflow, because the largest probability contributes to it. It is a matrix
+      product.
+    * A column with zeros can underflow (for example P = I and a probability of e^−10000). If it has at most 16 entries
+      that are not zero, they are summed in logarithms.
+    * For a column with more entries that would need too much memory. There the most probable class is added separately,
+      so that a column to which it does not contribute is computed relative to the second most probable class. Numbers
+      that are smaller than this by more than the range of the dtype count as the smallest number.
 
     Example:
         >>> mix = LogMixture(torch.tensor([[0.9, 0.1], [0.0, 1.0]]))
@@ -45,7 +49,7 @@ class LogMixture:
         self._order = Constant(torch.cat([dense, sparse, rest]).argsort())
 
     def __call__(self, log_p: Tensor) -> Tensor:
-        """log(Pᵀp)."""
+        """Return log(Pᵀp)."""
         parts = [mix(log_p) for mix in self._parts]
         return parts[0] if len(parts) == 1 else torch.cat(parts, -1)[..., self._order.like(log_p)]
 
@@ -54,7 +58,8 @@ class LogMixture:
 
     def _summed(self, log_p: Tensor) -> Tensor:
         terms = log_p[..., self._rows.like(log_p)] + self._log_weight.like(log_p)
-        nothing = terms.detach().amax(-2, keepdim=True).isneginf()  # masked classes only: no gradient, rather than NaN
+        # If all classes of a column are masked, the result is −inf, and its gradient is zero instead of NaN.
+        nothing = terms.detach().amax(-2, keepdim=True).isneginf()
         mixed = terms.masked_fill(nothing, 0.0).logsumexp(-2)
         return mixed.masked_fill(nothing.squeeze(-2), -torch.inf)
 

@@ -1,4 +1,4 @@
-"""Labels with a known story: what they were, what they became, and the proof."""
+"""Noisy labels with their record: the clean labels, the noise, the seed, and a checksum."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ _MOST_CLASSES = 10_000
 
 
 def sha256_of_labels(labels: Tensor) -> str:
-    """SHA-256 of the labels as little-endian 64-bit integers, in row order."""
+    """Return the SHA-256 of the labels as little-endian 64-bit integers, in row order."""
     return hashlib.sha256(labels.numpy().astype("<i8").tobytes()).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyLabels:
-    """The result of a corruption.
+    """Noisy labels, and everything that is needed to draw them again.
 
     Attributes:
         labels: The noisy labels, int64.
-        clean: The labels before, int64.
+        clean: The clean labels, int64.
         num_classes: K.
-        definition: What was asked for, in words: the kind of noise and its parameters.
+        definition: The kind of noise and its parameters, as a text.
         seed: The seed of the draw; None for labels that were not drawn.
-        exact: Whether per-class counts match the matrix; None where the noise is not class-conditional.
-        nominal: The matrix asked for; None where the noise is not class-conditional.
-        classes: What the class indices stand for, if that is known.
+        exact: Whether the counts of each class match the matrix; None if the noise is not class-conditional.
+        nominal: The requested matrix; None if the noise is not class-conditional.
+        classes: The names of the classes, if they are known.
 
     Example:
         >>> from postmax import Transition
@@ -77,7 +77,7 @@ class NoisyLabels:
 
     @property
     def matrix(self) -> Tensor:
-        """The realised matrix; the row of a class that never occurs is NaN, because nothing was realised."""
+        """The realised matrix. The row of a class that does not occur is NaN."""
         return self.counts.double() / self.counts.sum(1, keepdim=True)
 
     @cached_property
@@ -95,10 +95,10 @@ class NoisyLabels:
         )
 
     def verify(self) -> None:
-        """Draw again from the clean labels, the matrix and the seed, and compare.
+        """Draw the labels again from the clean labels, the matrix and the seed, and compare.
 
         Raises:
-            DataError: If the labels are not what that draw gives.
+            DataError: If the labels differ from those that are drawn.
             InputError: If the noise depends on features, which are not stored.
         """
         if self.nominal is None or self.exact is None or self.seed is None:
@@ -125,7 +125,7 @@ class NoisyLabels:
             raise InputError(f"exact={self.exact!r}")
 
     def save(self, path: str | Path) -> None:
-        """Write everything into one `.npz` file, atomically."""
+        """Write everything into one `.npz` file, which appears when it is complete."""
         story = {
             "format": _FORMAT,
             "definition": self.definition,
@@ -141,14 +141,14 @@ class NoisyLabels:
         if self.nominal is not None:
             arrays["nominal"] = self.nominal.numpy()
         with atomic_write(path) as file:
-            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # (arrays are not flags)
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # mypy takes the arrays for flags
 
     @classmethod
     def load(cls, path: str | Path) -> NoisyLabels:
-        """Read what `save` wrote, and check it against the SHA-256 it carries.
+        """Read a file that `save` wrote, and check the labels against the SHA-256 in it.
 
         Raises:
-            DataError: If the file is missing, damaged, something else, or its labels were changed.
+            DataError: If the file is missing, damaged, of another format, or its labels were changed.
         """
         story, arrays = _read(Path(path))
         try:
@@ -177,7 +177,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         story = json.loads(str(arrays.pop("story")))
     except (KeyError, ValueError, RecursionError) as error:
-        raise DataError(f"{path} is no file of noisy labels: its story is missing or damaged.") from error
+        raise DataError(f"{path} is not a file of noisy labels: its record is missing or damaged.") from error
     if not isinstance(story, dict) or story.get("format") != _FORMAT:
-        raise DataError(f"{path} is no file of noisy labels of this version ({_FORMAT!r}).")
+        raise DataError(f"{path} is not a file of noisy labels of this version ({_FORMAT!r}).")
     return story, arrays

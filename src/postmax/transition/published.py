@@ -1,4 +1,4 @@
-"""Noise the literature defines by name: which class becomes which, and how often."""
+"""Noise that the literature defines by name: which classes are confused, and how often."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNIFORM_RATES = {
 
 
 def flips_of(dataset: str) -> tuple[int, dict[int, int]]:
-    """The number of classes and the flips of a data set's asymmetric noise."""
+    """Return the number of classes and the flips of a data set's asymmetric noise."""
     makers = {"cifar10": _cifar10, "cifar100": _cifar100_blocks, "cifar100-superclass": _cifar100_superclasses}
     key = dataset.lower().replace("_", "-").replace("cifar-", "cifar")
     if key not in makers:
@@ -25,7 +25,7 @@ def flips_of(dataset: str) -> tuple[int, dict[int, int]]:
 
 
 def rates_of(name: str) -> tuple[float, ...]:
-    """The vector e of one of the paper's uniform off-diagonal matrices."""
+    """Return the vector e of one of the paper's uniform off-diagonal matrices."""
     if name.lower() not in _UNIFORM_RATES:
         raise unknown_name("uniform off-diagonal matrix", name, _UNIFORM_RATES)
     return _UNIFORM_RATES[name.lower()]
@@ -36,12 +36,15 @@ def _cifar10() -> tuple[int, dict[int, int]]:
 
 
 def _cifar100_blocks() -> tuple[int, dict[int, int]]:
-    """Five consecutive indices are a block (alphabetical, no superclass): what every published number uses."""
+    """Return flips within blocks of five consecutive indices, which all published results use.
+
+    The blocks are alphabetical and are not the superclasses.
+    """
     return 100, {i: i - 4 if i % 5 == 4 else i + 1 for i in range(100)}
 
 
 def _cifar100_superclasses() -> tuple[int, dict[int, int]]:
-    """Each class becomes the next of the five in its true superclass, the last one the first."""
+    """Return flips of each class to the next of the five in its true superclass, and of the last to the first."""
     flips: dict[int, int] = {}
     for coarse in range(20):
         members = [fine for fine, parent in enumerate(CIFAR100_COARSE) if parent == coarse]

@@ -1,4 +1,4 @@
-"""The nearest probabilities."""
+"""The projection onto the probability simplex."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def project_onto_simplex(values: Tensor) -> Tensor:
-    """The nearest probability vector (Euclidean), over the last dimension.
+    """Return the nearest probability vector (Euclidean), over the last dimension.
 
     The projection is `max(v − τ, 0)` with the τ that makes the sum one, so it keeps the order of the entries.
 

@@ -1,4 +1,4 @@
-"""Noise in words, as a command line or a configuration has it."""
+"""Noise as a text, as it is written on the command line or in a configuration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS: Registry[_Kind] = Registry("kind of noise")
 
 
 def kinds() -> tuple[str, ...]:
-    """The kinds of noise that have a name, with what follows the colon."""
+    """Return the named kinds of noise, with the parameters that follow the colon."""
     return (
         "none",
         "symmetric:ETA",
@@ -35,13 +35,14 @@ def kinds() -> tuple[str, ...]:
 
 
 def parse_noise(text: str, num_classes: int, classes: Sequence[str | int] | None = None) -> Transition:
-    """The transition matrix that `text` describes: a kind of noise with its parameters, or a file with a matrix.
+    """Return the transition matrix that `text` describes: a kind of noise with parameters, or a file with a matrix.
 
     Args:
         text: One of `kinds()`, such as "symmetric:0.4", or the path of a K×K matrix (.csv, .npy, or the .json of an
             estimate).
-        num_classes: K, which the matrix must fit.
-        classes: What the indices stand for. An estimate knows its classes too: its matrix is put into this order.
+        num_classes: K. The matrix must be K×K.
+        classes: The names of the classes in the order of their indices. The file of an estimate has names too; its
+            matrix is put into this order.
 
     Example:
         >>> parse_noise("pair:0.2", num_classes=3).matrix[0].tolist()
@@ -62,7 +63,7 @@ def parse_noise(text: str, num_classes: int, classes: Sequence[str | int] | None
 
 
 def names_noise(text: str) -> bool:
-    """Whether a text is meant for `parse_noise`: a kind of noise, or the path of a matrix.
+    """Return whether a text is a kind of noise or the path of a matrix file, so that `parse_noise` can read it.
 
     Example:
         >>> names_noise("symmetric:0.4"), names_noise("noise.csv"), names_noise("estimated")
@@ -72,7 +73,7 @@ def names_noise(text: str) -> bool:
 
 
 def is_matrix_file(text: str) -> bool:
-    """Whether a noise in words is the path of a matrix.
+    """Return whether a text is the path of a matrix file.
 
     Example:
         >>> is_matrix_file("noise.csv"), is_matrix_file("symmetric:0.4")
@@ -82,11 +83,11 @@ def is_matrix_file(text: str) -> bool:
 
 
 def read_matrix(path: str | Path, classes: Sequence[str | int] | None = None) -> Transition:
-    """A transition matrix from a `.csv` of numbers, an `.npy` array, or the `.json` of an estimate.
+    """Return a transition matrix from a `.csv` of numbers, an `.npy` array, or the `.json` of an estimate.
 
     Raises:
-        DataError: If the file holds no transition matrix.
-        InputError: If an estimate is for other classes than `classes`.
+        DataError: If the file does not hold a transition matrix.
+        InputError: If the file is an estimate for other classes than `classes`.
     """
     path = Path(path).expanduser()
     if path.suffix.lower() == ".json":
@@ -100,7 +101,7 @@ def read_matrix(path: str | Path, classes: Sequence[str | int] | None = None) ->
         except FileNotFoundError as error:
             raise DataError(f"{path} does not exist.") from error
         except (OSError, ValueError) as error:
-            raise DataError(f"{path} is no table of numbers separated by commas: {error}.") from error
+            raise DataError(f"{path} must be rows of numbers separated by commas: {error}.") from error
     try:
         return Transition(matrix, definition=f"the matrix in {path.name}")
     except InputError as error:
@@ -120,7 +121,7 @@ def _read_estimate(path: Path, classes: Sequence[str | int] | None) -> Transitio
 
 
 def _plain(name: str | int) -> str:
-    """The name of a class as text; 3.0 and 3 are one name."""
+    """Return the name of a class as text. The names 3.0 and 3 are the same."""
     text = str(name)
     return text.removesuffix(".0") if text.removesuffix(".0").lstrip("-").isdecimal() else text
 
@@ -136,7 +137,7 @@ def _numbers(kind: str, text: str, count: int | None = None) -> list[float]:
     return values
 
 
-def _uniform(text: str, num_classes: int) -> Transition:  # noqa: ARG001  (every kind gets K)
+def _uniform(text: str, num_classes: int) -> Transition:  # noqa: ARG001  (every kind takes K)
     named = text.isalpha()
     return Transition.uniform_off_diagonal(text if named else _numbers("uniform", text))
 

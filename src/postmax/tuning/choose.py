@@ -1,4 +1,4 @@
-"""Choosing the settings of rows by noisy validation labels: what anyone can do, and the same budget for each."""
+"""Choose the settings of rows by noisy validation labels: no true label is used, and every row has the same budget."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from statistics import fmean
 from typing import Any
 
 from postmax.errors import DataError, InputError
-from postmax.report.tuned_text import in_short
 from postmax.runs.folder import RunFolder
 from postmax.tables.cells import Resolve, Resolver, TableJob
-from postmax.tables.spec import Protocol
-from postmax.tables.tuned import Score, Tuned, TunedRow, digest_of, trial_runs, tuning_of
+from postmax.tables.spec import TableSpec
+from postmax.tables.trials import digest_of, runs_of_trial, tuning_of
+from postmax.tables.tuned import Score, Tuned, TunedRow
 from postmax.train.own_files import resolve
+from postmax.train.settings import as_overrides
 
 _Accuracies = dict[str, float | None]
 
@@ -29,57 +30,58 @@ class Trial:
 
 
 def trials(
-    protocol: Protocol, scale: str, rows: Iterable[str] | None = None, *, resolve: Resolve = resolve
+    spec: TableSpec, scale: str, rows: Iterable[str] | None = None, *, resolve: Resolve = resolve
 ) -> tuple[Trial, ...]:
-    """Every combination of the grid of every row, each with its runs.
+    """Return a trial for every combination of the grid of every row.
 
     Args:
-        protocol: The table.
-        scale: One of its scales.
-        rows: Names of rows with a grid; "all" for the optional ones too.
+        spec: The table.
+        scale: The name of one of its scales.
+        rows: Names of rows with a grid; "all" for every row. By default all that are not optional.
         resolve: Completes a configuration before its run is named.
 
     Raises:
-        InputError: If nothing is to be tuned, a name is unknown, a configuration makes no sense, or it keeps no rows
-            for validation.
+        InputError: If no row has a grid, a name is unknown, a configuration is not valid, or it keeps no rows for
+            validation.
     """
-    tuning_of(protocol, scale)  # before anything else: that there is nothing to choose may be because of this
+    tuning_of(spec, scale)  # first of all: a scale without tuning is the better explanation of what comes below
     wanted = None if rows is None else tuple(rows)
-    picked = protocol.chosen_rows(scale, wanted)
+    picked = spec.chosen_rows(scale, wanted)
     named = {name.strip().lower() for name in wanted or ()}
     for row in picked:
         if not row.grid and row.name.lower() in named:
-            raise InputError(f"row {row.name!r} of {protocol.name} has no grid: there is nothing to choose.")
+            raise InputError(f"row {row.name!r} of {spec.name} has no grid: there is nothing to choose.")
     if not any(row.grid for row in picked):
-        raise InputError(f"{protocol.name}: no row has a grid, so there is nothing to choose.")
-    complete = Resolver(resolve)  # one for all, so that your own files are hashed once
+        raise InputError(f"{spec.name}: no row has a grid, so there is nothing to choose.")
+    complete = Resolver(resolve)  # one for everything below, so that the user's own files are hashed once
     found = []
     for row in picked:
         for settings in row.settings if row.grid else ():
-            todo = trial_runs(protocol, scale, row, settings, resolve=complete)
-            _check_validation(protocol, todo)
-            named_jobs = (replace(job, label=f"{job.label} · {in_short(settings)}") for job in todo)
+            todo = runs_of_trial(spec, scale, row, settings, resolve=complete)
+            _check_validation(spec, todo)
+            named_jobs = (replace(job, label=f"{job.label} · {as_overrides(settings)}") for job in todo)
             found.append(Trial(row.name, settings, tuple(named_jobs)))
     return tuple(found)
 
 
 def trial_jobs(tried: Iterable[Trial]) -> tuple[TableJob, ...]:
-    """All runs of the trials, each once."""
+    """Return all runs of some trials, each once."""
     return tuple({job.run_id: job for trial in tried for job in trial.jobs}.values())
 
 
-def choose(protocol: Protocol, scale: str, tried: Sequence[Trial], store: str | Path) -> Tuned:
-    """The best settings of each row.
+def choose(spec: TableSpec, scale: str, tried: Sequence[Trial], store: str | Path) -> Tuned:
+    """Return the best settings of each row.
 
-    In every panel and tuning column, the accuracy of a setting on the noisy validation rows after the last epoch, the
-    mean over the seeds, is divided by the best of the row's settings there. The mean of these is its score; the highest
-    wins, the first of equals. Where a setting diverged it has 0. No test row is looked at.
+    The accuracy of a setting in a panel and column is its accuracy on the noisy validation rows after the last epoch,
+    the mean over the seeds. It is divided by the best accuracy that any setting of the row has there. The mean of these
+    quotients is the score of the setting, and the highest score wins; of equal scores, the first. A setting that
+    diverged counts as 0 where it did. Test rows are not used.
 
     Args:
-        protocol: The table.
-        scale: The scale the trials are of.
-        tried: All of them done, or failed.
-        store: The folder of run folders.
+        spec: The table.
+        scale: The scale of the trials.
+        tried: The trials. All of their runs are done or have failed.
+        store: The folder that holds the run folders.
 
     Raises:
         DataError: If a run is not done, or its record is damaged.
@@ -89,10 +91,10 @@ def choose(protocol: Protocol, scale: str, tried: Sequence[Trial], store: str | 
     rows: dict[str, TunedRow] = {}
     for name in dict.fromkeys(trial.row for trial in tried):
         mine = [trial for trial in tried if trial.row == name]
-        accuracies = [_accuracies(trial, store, panels=len(protocol.panels) > 1) for trial in mine]
+        accuracies = [_accuracies(trial, store, panels=len(spec.panels) > 1) for trial in mine]
         top = {place: max(found[place] or 0.0 for found in accuracies) for place in accuracies[0]}
         scores = [
-            # Means of equal values may differ in the last bit.
+            # Rounded, because the means of equal values may differ in the last bit.
             round(fmean((value or 0.0) / top[place] if top[place] else 0.0 for place, value in found.items()), 9)
             for found in accuracies
         ]
@@ -103,45 +105,46 @@ def choose(protocol: Protocol, scale: str, tried: Sequence[Trial], store: str | 
             scores=tuple(Score(settings=t.settings, score=score, accuracy=found) for t, score, found in evidence),
             digest=digest_of(trial_jobs(mine)),
         )
-    return nothing_chosen(protocol, scale).model_copy(update={"rows": rows})
+    return nothing_chosen(spec, scale).model_copy(update={"rows": rows})
 
 
-def nothing_chosen(protocol: Protocol, scale: str) -> Tuned:
-    """How settings are chosen, before any are.
+def nothing_chosen(spec: TableSpec, scale: str) -> Tuned:
+    """Return tuned settings without any rows yet: they say how settings are chosen at this scale.
 
     Raises:
-        InputError: If the scale does not say.
+        InputError: If the scale does not say how to tune.
     """
-    tuning = tuning_of(protocol, scale)
+    tuning = tuning_of(spec, scale)
     return Tuned(
-        table=protocol.name, scale=scale, budget=tuning.budget, columns=tuning.columns, seeds=tuning.seeds, rows={}
+        table=spec.name, scale=scale, budget=tuning.budget, columns=tuning.columns, seeds=tuning.seeds, rows={}
     )
 
 
-def _check_validation(protocol: Protocol, todo: Iterable[TableJob]) -> None:
-    """A row, panel or column may have taken away what decides; that is no news for after the last run."""
+def _check_validation(spec: TableSpec, todo: Iterable[TableJob]) -> None:
+    """Check that every run has validation rows: a row, panel or column may have set their share to 0."""
     for job in todo:
         if not job.config.data.validation_share:
-            use = job.uses[0]
+            place = job.placements[0]
             raise InputError(
-                f"{protocol.name}, {use.panel}, {use.row}, {use.column}: data.validation_share must not be 0 where "
+                f"{spec.name}, {place.panel}, {place.row}, {place.column}: data.validation_share must not be 0 where "
                 "settings are tuned."
             )
 
 
 def _accuracies(trial: Trial, store: Path, *, panels: bool) -> _Accuracies:
-    """Noisy-validation accuracy by panel and column: the mean over all seeds, None if any of them diverged."""
+    """Return the noisy-validation accuracy by panel and column: the mean over the seeds, None if one diverged."""
     values: dict[str, list[float] | None] = {}
     for job in trial.jobs:
         found = _of_run(job, RunFolder(store / job.run_id))
-        for use in job.uses:
-            place = f"{use.panel} · {use.column}" if panels else use.column
-            before = values.get(place, [])
-            values[place] = None if before is None or found is None else before + found
-    return {place: None if found is None else fmean(found) for place, found in values.items()}
+        for place in job.placements:
+            key = f"{place.panel} · {place.column}" if panels else place.column
+            before = values.get(key, [])
+            values[key] = None if before is None or found is None else before + found
+    return {key: None if found is None else fmean(found) for key, found in values.items()}
 
 
 def _of_run(job: TableJob, folder: RunFolder) -> list[float] | None:
+    """Return the noisy-validation accuracy of each seed after the last epoch; None if the run diverged."""
     if folder.state == "failed":
         return None
     if folder.state != "done":

@@ -1,0 +1,1 @@
+"""Numerical functions that loss terms share. Their values and derivatives keep all digits for every logit."""

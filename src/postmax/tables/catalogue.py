@@ -1,0 +1,139 @@
+"""Find tables by name: those that come with postmax, and those that other packages register."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from postmax.errors import DataError, InputError
+from postmax.registry import Registry, unknown_name
+from postmax.tables.spec import TableSpec
+from postmax.train.config import explain
+from postmax.train.settings import read_yaml
+
+_SHIPPED = Path(__file__).resolve().parent / "definitions"
+_registered: Registry[Path] = Registry("table")
+
+
+def register(path: str | Path) -> str:
+    """Add a table, so that it is found by name like the tables of postmax.
+
+    The file is read when the table is loaded. Settings that were tuned for the table are found in
+    `tuned/<table>-<scale>.yaml` beside the file.
+
+    Args:
+        path: The YAML file of the table. The name of the table is the name of the file without its ending.
+
+    Returns:
+        The name of the table, in lower case.
+
+    Raises:
+        DataError: If there is no such file.
+        InputError: If the ending is not .yaml, or another table has this name.
+    """
+    found = Path(path).expanduser().resolve()
+    name = found.stem.lower()
+    if found.suffix not in (".yaml", ".yml"):
+        raise InputError(f"{path}: the file of a table ends in .yaml.")
+    if not found.is_file():
+        raise DataError(f"{path}: there is no such file, so the table {name!r} cannot be registered.")
+    taken = _file_of(name)
+    if taken is None:
+        _registered.add(found, name)
+    elif taken != found:
+        raise InputError(f"the table name {name!r} is taken by {taken}; give {found} another file name.")
+    return name
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all tables, in alphabetical order.
+
+    Example:
+        >>> "breast-cancer" in names()
+        True
+    """
+    return tuple(sorted([*(path.stem for path in _SHIPPED.glob("*.yaml")), *_registered.names()]))
+
+
+def summary(name: str) -> str:
+    """Return one line that says what a table shows.
+
+    Example:
+        >>> summary("breast-cancer")
+        'Breast cancer with binary label noise'
+    """
+    return load(name).title
+
+
+def load(name: str | Path) -> TableSpec:
+    """Return a table by its name, or a table of your own by the path of its YAML file.
+
+    A text counts as a path if it ends in .yaml or has a folder in it. A file in the current folder can therefore not
+    hide a table of the same name.
+
+    Raises:
+        InputError: If the name or a key of the file is unknown (the message suggests the nearest), or a value is not
+            allowed.
+        DataError: If the file is missing or is not YAML.
+
+    Example:
+        >>> load("breast-cancer").compare
+        'columns'
+    """
+    given = str(name)
+    path = Path(given).expanduser() if _is_path(given) else _file_of(given)
+    if path is None:
+        raise unknown_name("table", given, names())
+    return make(read_yaml(path), name=path.stem, where=str(path))
+
+
+def make(content: dict[str, Any], *, name: str, where: str = "the table") -> TableSpec:
+    """Build a table from plain values.
+
+    Args:
+        content: The content of a YAML file.
+        name: The name of the table.
+        where: Where the content comes from; error messages begin with it.
+
+    Raises:
+        InputError: If a key is unknown (the message suggests the nearest known one), a value is not allowed, or a scale
+            takes its settings from a table that does not exist.
+    """
+    try:
+        spec = TableSpec.model_validate({"name": name, **content})
+    except ValidationError as error:
+        raise InputError(f"{where}: {explain(error, TableSpec)}") from None
+    for scale, size in spec.scales.items():
+        lender = size.tuned_by
+        if lender is not None and not _is_path(lender) and _file_of(lender) is None:
+            raise InputError(
+                f"{where}: scales.{scale}.tuned_by: there is no table {lender!r}, only {', '.join(names())}."
+            )
+    return spec
+
+
+def shipped_settings_file(spec: TableSpec, scale: str) -> Path | None:
+    """Return the file of tuned settings that comes with a table for one of its scales, or None if there is none.
+
+    A table of your own may have the name of another table. It is not that table, so it gets None.
+    """
+    definition = _file_of(spec.name)
+    if definition is None or load(spec.name) != spec:
+        return None
+    path = definition.parent / "tuned" / f"{spec.name}-{scale}.yaml"
+    return path if path.is_file() else None
+
+
+def _file_of(name: str) -> Path | None:
+    """Return the YAML file of a table by its name; None if there is no such table."""
+    shipped = _SHIPPED / f"{name.lower()}.yaml"
+    if shipped.is_file():
+        return shipped
+    return _registered.get(name) if name in _registered else None
+
+
+def _is_path(name: str) -> bool:
+    path = Path(name).expanduser()
+    return len(path.parts) != 1 or path.suffix in (".yaml", ".yml")
