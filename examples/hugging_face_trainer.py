@@ -10,14 +10,13 @@ Run it with `python examples/hugging_face_trainer.py` (less than a minute). It n
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 from sklearn.datasets import load_digits
 from torch import Tensor
 from torch.utils.data import Dataset
-from transformers import Trainer, TrainingArguments, ViTConfig, ViTForImageClassification
+from transformers import EvalPrediction, Trainer, TrainingArguments, ViTConfig, ViTForImageClassification
 
 import postmax as pm
 
@@ -62,7 +61,7 @@ class NoisyLabelLoss:
         total: Tensor = self.loss(outputs["logits"], labels)
         return total / (labels.numel() if num_items_in_batch is None else num_items_in_batch)
 
-    def accuracy(self, prediction: Any) -> Mapping[str, float]:
+    def accuracy(self, prediction: EvalPrediction) -> dict[str, float]:
         """Return the accuracy, in the form that `Trainer(compute_metrics=…)` takes."""
         predicted = self.loss.predict(torch.as_tensor(prediction.predictions))
         return {"accuracy": float((predicted == torch.as_tensor(prediction.label_ids)).double().mean())}
@@ -82,7 +81,7 @@ def train(epochs: int, batch: int, accumulation: int = 1) -> float:
             num_hidden_layers=2,
             num_attention_heads=4,
             intermediate_size=128,
-            num_labels=10,
+            id2label={digit: str(digit) for digit in range(10)},
         )
     )
     loss = NoisyLabelLoss(noise)

@@ -3,8 +3,8 @@
 The tiers are chosen by `make test-fast`, `make test` and `make test-all`; CONTRIBUTING.md explains them.
 
 - A test marked `slow` runs in `make test-all` only.
-- A test marked `thorough` does not run in `make test-fast`. The tests in `WHOLE_PROGRAMS` have this mark without
-  saying so: they start processes, train, and draw pages.
+- A test marked `thorough` does not run in `make test-fast`. Tests in the folders `WHOLE_PROGRAMS`, and tests that kill
+  processes (fixture `forks`), have this mark without saying so.
 - `--sample N` keeps N cases of every parametrised test function, spread evenly over its cases. `make test-fast` uses
   it: every test function runs, but not with all of its parameters.
 """
@@ -32,7 +32,8 @@ def pytest_addoption(parser):
 def pytest_collection_modifyitems(config, items):
     """Mark the tests of whole programs, and keep N cases of every test function."""
     for item in items:
-        if any(item.path.is_relative_to(TESTS / folder) for folder in WHOLE_PROGRAMS):
+        programs = any(item.path.is_relative_to(TESTS / folder) for folder in WHOLE_PROGRAMS)
+        if programs or "forks" in getattr(item, "fixturenames", ()):
             item.add_marker("thorough")
     if (most := config.getoption("--sample")) is None:
         return
