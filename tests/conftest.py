@@ -16,7 +16,7 @@ import pytest
 import torch
 
 TESTS = Path(__file__).parent
-WHOLE_PROGRAMS = ("cli", "examples", "report", "sweep")
+WHOLE_PROGRAMS = ("cli", "examples", "report", "sweep", "test_plugins.py")
 
 
 def pytest_addoption(parser):
