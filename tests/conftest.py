@@ -16,6 +16,7 @@ import pytest
 import torch
 
 TESTS = Path(__file__).parent
+collect_ignore = ["plugin_package"]  # looking for doctests would import the plugin, which registers names
 WHOLE_PROGRAMS = ("cli", "examples", "report", "sweep")
 
 
