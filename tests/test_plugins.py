@@ -18,7 +18,6 @@ from postmax.registry import Registry
 
 PACKAGE = Path(__file__).parent / "plugin_package"
 SOURCES = Path(__file__).parent.parent / "src"
-MODULE = PACKAGE / "postmax_example_plugin.py"
 
 
 def environment(*folders, **more):
@@ -78,12 +77,15 @@ def test_an_installed_package_is_listed(installed):
     assert found["models"]["plugin-linear"] == "a linear model of a plugin, for tests"
     assert "two-moons" in found["datasets"]
     assert found["estimators"]["keeps-labels"] == "An estimator that finds no noise."
+    assert found["methods"]["patient"] == "train on half of each batch, for tests"
+    assert found["tables"]["moons"] == "Two moons, by a plugin"
     assert found["plugins"] == {"example": "postmax_example_plugin of postmax-example-plugin 1.2.3"}
 
 
 def test_what_a_package_registers_is_trained(installed, tmp_path):
     done = postmax(
-        *("train", "two-moons", "loss=three-halves-pml", "model=plugin-linear", "epochs=3", "--json", "-o", tmp_path),
+        *("train", "two-moons", "loss=three-halves-pml", "model=plugin-linear", "method=patient"),
+        *("method.share=0.8", "epochs=5", "--json", "-o", tmp_path),
         folders=[installed],
     )
     assert done.returncode == 0, done.stderr
@@ -91,6 +93,13 @@ def test_what_a_package_registers_is_trained(installed, tmp_path):
     assert result["classes"] == ["upper", "lower"]
     assert result["train_rows"] == 200
     assert result["seeds"][0]["readings"]["model"]["last"]["accuracy"] > 0.6
+
+
+def test_the_processes_of_a_sweep_know_the_package(installed, tmp_path):
+    done = postmax("reproduce", "moons", "-w", "2", "--json", "-o", tmp_path, folders=[installed])
+    assert done.returncode == 0, done.stderr
+    (cell,) = json.loads(done.stdout)["tables"][0]["panels"][0]["cells"]
+    assert cell["n"] == 2
 
 
 def test_an_estimator_of_a_package_is_used(installed, tmp_path):
@@ -159,7 +168,7 @@ def test_a_module_of_this_folder_is_imported(here, monkeypatch, how):
 
 
 def test_named_modules_are_listed(tmp_path):
-    shutil.copy(MODULE, tmp_path / "my_plugin.py")
+    (tmp_path / "my_plugin.py").write_text("value = 3")
     done = postmax("--import", tmp_path / "my_plugin.py", "list", "plugins", "--json")
     assert json.loads(done.stdout) == {str(tmp_path / "my_plugin.py"): "named by --import or POSTMAX_IMPORT"}
 

@@ -96,7 +96,7 @@ def _configure(arguments: list[str], file: Path | None) -> RunConfig:
 
 
 def _refuse_idle_transition(run: RunConfig) -> None:
-    """Refuse a transition that the loss does not use. In a table some rows may use it; in a single run it is a mistake."""
+    """Refuse a transition that the loss does not use. In a table some rows may use it; here it is a mistake."""
     if run.transition != "known" and not losses.needs_transition(run.loss.name, run.loss.options):
         raise InputError(
             f"transition={run.transition} is given, but loss={run.loss.name} does not use it. Say how, for example "

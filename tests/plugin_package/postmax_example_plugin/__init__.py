@@ -1,6 +1,7 @@
 """A plugin of postmax: it registers one value of each kind when it is imported."""
 
 from functools import partial
+from pathlib import Path
 
 import torch
 
@@ -37,8 +38,28 @@ class KeepsLabels:
         return pm.estimation.Solution(torch.eye(num_classes, dtype=torch.float64), prior)
 
 
+class Patient(pm.methods.Method):
+    """Train as usual, but only on the first half of each batch."""
+
+    def __init__(self, setup, *, share=0.5):
+        super().__init__(setup)
+        self.share = share
+        self.answer = setup.network()
+        self.optimiser = setup.optimiser(list(self.answer.parameters()))
+
+    def epoch(self, run):
+        for batch in run.batches():
+            used = slice(max(1, int(self.share * len(batch.labels))))
+            logits = self.answer(batch.inputs[used])
+            value = self.loss(logits, batch.labels[used]).mean()
+            run.update(value, self.optimiser)
+            yield pm.methods.Step(value, batch.rows[used], logits)
+
+
 pm.divergences.register("three-halves", three_halves)
 pm.losses.register("three-halves-pml", partial(pm.FPMLLoss, "three-halves"), "f-PML with a divergence of a plugin")
 pm.models.register("plugin-linear", linear, summary="a linear model of a plugin, for tests")
 pm.data.register("two-moons", two_moons)
 pm.estimation.register("keeps-labels", KeepsLabels())
+pm.methods.register("patient", Patient, "train on half of each batch, for tests")
+pm.tables.register(Path(__file__).with_name("moons.yaml"))
