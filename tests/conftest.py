@@ -16,6 +16,7 @@ import pytest
 import torch
 
 TESTS = Path(__file__).parent
+collect_ignore = ["plugin_package"]  # looking for doctests would import the plugin, which registers names
 WHOLE_PROGRAMS = ("cli", "examples", "report", "sweep", "test_plugins.py")
 
 
@@ -53,7 +54,6 @@ def spread(cases, most):
 
 
 # This package registers values when it is imported; its test installs it and uses it in other processes.
-collect_ignore = ["plugin_package"]
 
 
 @pytest.fixture(autouse=True)

@@ -168,7 +168,7 @@ def check_label_range(labels: Tensor, classes: int) -> Tensor:
         return labels
     outside = (labels < 0) | (labels >= classes)
     if outside.any():
-        where = tuple(outside.nonzero()[0].tolist())
+        where = tuple(int(i) for i in outside.nonzero()[0])  # not tolist: torch 2.6 cannot do it under torch.func
         raise LabelError(
             f"label {int(labels[where])} at position {where} is out of range: the logits have {classes} classes, so "
             f"labels are 0 … {classes - 1} (or ignore_index)."
@@ -199,7 +199,7 @@ def refuse_nan(rows: Tensor, losses: Tensor) -> None:
         return
     bad = rows.isnan().any(-1)
     if bad.any():
-        where = tuple(bad.nonzero()[0].tolist())
+        where = tuple(int(i) for i in bad.nonzero()[0])
         raise NotFiniteError(
             f"{int(bad.sum())} of {bad.numel()} rows of logits hold NaN, the first at {where}. The network "
             "diverged or its input holds NaN: lower the learning rate, clip gradients, or check the data."

@@ -168,7 +168,9 @@ class WeightedSum(Term):
     @property
     def num_classes(self) -> int | None:
         """The number of classes of the first term that fixes it."""
-        return next((term.num_classes for _, term in self.terms if term.num_classes is not None), None)
+        # A list and not next(…, None), which torch.compile of torch 2.6 cannot trace.
+        fixed = [term.num_classes for _, term in self.terms if term.num_classes is not None]
+        return fixed[0] if fixed else None
 
     def __call__(self, inputs: LabelledLogits) -> Tensor:
         """Return the loss (…, m) of each requested label. The terms share the log-probabilities to save time."""
