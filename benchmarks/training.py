@@ -18,6 +18,7 @@ from postmax.data import Batches, Dataset
 from postmax.train import RunConfig, make_config, prepare
 from postmax.train.build import build
 from postmax.train.optimisers import make_optimiser
+from postmax.train.side_by_side import SideBySideTrainer
 from postmax.train.trainer import OneSeedTrainer
 
 BREAST_CANCER = {
@@ -72,7 +73,7 @@ def compare(title: str, config: RunConfig, epochs: int) -> None:
             seconds[name].append(time.perf_counter() - start)
     # The first epoch warms up.
     middle = {name: statistics.median(values[1:]) for name, values in seconds.items()}
-    steps = trainer.steps_per_epoch
+    steps = len(trainer.batches)
     print(
         f"| {title} | {steps / middle['bare']:.1f} | {steps / middle['postmax']:.1f} | "
         f"{middle['postmax'] / middle['bare']:.3f} |",
@@ -84,11 +85,12 @@ def stacked(seeds: int, epochs: int) -> None:
     """How many steps of single seeds a second the same loop makes when it trains several seeds side by side."""
     config = make_config({**BREAST_CANCER, "seeds": list(range(seeds))})
     trainer = build(config).trainer
+    assert isinstance(trainer, SideBySideTrainer)
     trainer.epoch(0)
     start = time.perf_counter()
     for number in range(1, epochs + 1):
         trainer.epoch(number)
-    each = (time.perf_counter() - start) / (epochs * trainer.steps_per_epoch * seeds)
+    each = (time.perf_counter() - start) / (epochs * len(trainer.batches) * seeds)
     print(f"| breast-cancer MLP, {seeds} seeds side by side | – | {1 / each:.1f} | – |", flush=True)
 
 

@@ -11,7 +11,7 @@ from postmax.train.build import build
 
 
 def test_each_network_learns_from_the_rows_the_other_finds_easy():
-    options = ("method=co-teaching", "method.forget_rate=0.5", "method.ramp_epochs=1", "loss=ce", "epochs=3")
+    options = ("method=co-teaching", "method.forget_rate=0.5", "method.ramp_epochs=2", "loss=ce", "epochs=3")
     trainer = build(small_config(*options, "optimiser.momentum=0", "schedule=constant", "model.hidden=[]")).trainer
     list(trainer.steps(0))  # in the first epoch all rows are kept
     copies = [nn.Linear(30, 2) for _ in range(2)]
@@ -45,7 +45,22 @@ def test_the_share_that_is_left_out_rises(epoch, kept, monkeypatch):
     assert seen == [kept, kept]
 
 
-@pytest.mark.parametrize("option", ["forget_rate=1", "forget_rate=-0.1", "ramp_epochs=-1"])
+def test_without_a_ramp_rows_are_left_out_from_the_start():
+    step = next(
+        build(small_config("method=co-teaching", "method.forget_rate=0.25", "method.ramp_epochs=0")).trainer.steps(0)
+    )
+    assert step.values == {"kept": 0.75}
+
+
+@pytest.mark.parametrize("method", ["co-teaching", "divide-mix"])
+def test_a_loss_that_cannot_tell_rows_apart_is_refused(method):
+    with pytest.raises(InputError, match="one number for a whole batch"):
+        build(small_config(f"method={method}", "loss=dmi", "epochs=20"))
+
+
+@pytest.mark.parametrize(
+    "option", ["forget_rate=1", "forget_rate=-0.1", "ramp_epochs=-1", "ramp_epochs=2.5", "forget_rate=x"]
+)
 def test_options_that_cannot_be(option):
     with pytest.raises(InputError, match=f"method.{option.partition('=')[0]}"):
         build(small_config("method=co-teaching", f"method.{option}"))

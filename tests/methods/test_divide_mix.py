@@ -8,7 +8,7 @@ from postmax import losses
 from postmax.data import Batch
 from postmax.errors import InputError
 from postmax.methods import divide_mix
-from postmax.methods.parts.selection import clean_probability
+from postmax.methods.parts.clean_rows import clean_probability
 from postmax.train.build import build
 
 SHORT = ("method=divide-mix", "method.warmup_epochs=2", "epochs=6", "batch_size=32")
@@ -64,14 +64,39 @@ def test_division_of_losses():
     assert clean_probability(torch.full((5,), 0.7)).tolist() == [1.0] * 5
 
 
-@pytest.mark.parametrize("clean", [0.0, 1.0])
-def test_a_division_with_an_empty_side(monkeypatch, clean):
-    """All rows clean, or none: both must train on, with finite losses."""
-    monkeypatch.setattr(divide_mix, "clean_probability", lambda values: torch.full_like(values, clean))
-    trainer = trained()
+@pytest.mark.parametrize("clean_rows", [0, 1, 455, 456])
+def test_a_division_with_an_empty_side(monkeypatch, clean_rows):
+    """All rows clean, none, or all but one: training goes on with finite losses, also with batch normalisation."""
+    monkeypatch.setattr(
+        divide_mix, "clean_probability", lambda values: (torch.arange(len(values)) < clean_rows).to(values)
+    )
+    trainer = trained("model.batch_norm=true")
     found = [step.loss.item() for step in trainer.steps(2)]
     assert len(found) == 2 * 15
     assert all(torch.isfinite(torch.tensor(found)))
+
+
+def test_losses_are_averaged_over_epochs(monkeypatch):
+    seen = []
+
+    def spy(values):
+        seen.append(values.clone())
+        return clean_probability(values)
+
+    monkeypatch.setattr(divide_mix, "clean_probability", spy)
+    single = trained("method.loss_memory=1", "optimiser.lr=1e-9", epochs=5)
+    alone, seen = seen, []
+    trained("method.loss_memory=2", "optimiser.lr=1e-9", epochs=5)
+    assert len(alone) == len(seen) == 6
+    # The networks hardly move, so that the same losses come in each epoch, and so do their means.
+    for mine, theirs in zip(seen, alone, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
+    assert single.save().part("state")["losses of network 0"].shape == (456, 1)
+
+
+def test_a_run_that_ends_in_the_warm_up_is_refused():
+    with pytest.raises(InputError, match=r"warmup_epochs = 10 epochs, but the run has 4"):
+        build(small_config("method=divide-mix", "epochs=4"))
 
 
 def test_the_answer_is_the_mean_of_both_networks():
@@ -82,7 +107,9 @@ def test_the_answer_is_the_mean_of_both_networks():
     torch.testing.assert_close(trainer.method.answer(inputs), (first + second) / 2)
 
 
-@pytest.mark.parametrize("option", ["threshold=1", "temperature=0", "alpha=-1", "unlabelled_weight=-2"])
+@pytest.mark.parametrize(
+    "option", ["threshold=1", "temperature=0", "alpha=-1", "unlabelled_weight=-2", "loss_memory=0"]
+)
 def test_options_that_cannot_be(option):
     with pytest.raises(InputError, match=f"method.{option.partition('=')[0]}"):
-        build(small_config("method=divide-mix", f"method.{option}"))
+        build(small_config("method=divide-mix", f"method.{option}", "epochs=20"))

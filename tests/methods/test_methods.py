@@ -32,7 +32,7 @@ def test_an_unknown_method(ask):
 
 
 def test_an_unknown_option():
-    with pytest.raises(InputError, match="unknown option of the method standard 'alpha'"):
+    with pytest.raises(InputError, match="the method standard has no options, so 'alpha' cannot be one"):
         methods.get("standard", None, alpha=1)
 
 

@@ -67,7 +67,12 @@ def test_noise_variables_are_neither_decayed_nor_clipped_nor_scheduled():
     assert found["main"].config.clip_norm == 1e-6
 
 
-@pytest.mark.parametrize("option", ["lr_u=0", "lr_v=-1"])
+def test_a_loss_that_cannot_express_every_posterior_is_refused_before_anything_is_trained():
+    with pytest.raises(InputError, match="cannot express every posterior"):
+        build(small_config("method=sop", "loss=logit-clip"))
+
+
+@pytest.mark.parametrize("option", ["lr_u=0", "lr_v=-1", "lr_u=x", "lr_v=true", "lr_u=null"])
 def test_options_that_cannot_be(option):
-    with pytest.raises(InputError, match=f"method.{option.partition('=')[0]} must be a positive number"):
+    with pytest.raises(InputError, match=f"method.{option.partition('=')[0]} must be a number above 0"):
         build(small_config("method=sop", f"method.{option}"))

@@ -215,7 +215,7 @@ def test_how_many_classes_there_are_is_no_setting_of_a_loss(tmp_path):
         ("model.hiden=[3]", "unknown option of mlp 'hiden'. Did you mean 'hidden'"),
         ("model=cnn8", "cnn8"),
         ("method=standart", "unknown method 'standart'. Did you mean 'standard'"),
-        ("method.x=1", "unknown option of the method standard 'x'"),
+        ("method.x=1", "the method standard has no options, so 'x' cannot be one"),
         ("noise=symetric:0.1", "unknown kind of noise 'symetric'. Did you mean 'symmetric'"),
         ("noise=symmetric", "symmetric needs a rate after a colon"),
         ("seeds=[-1]", "a seed is a whole number from 0 on"),

@@ -75,20 +75,20 @@ def test_held_out_rows_keep_their_order_and_none_is_left_out(lanes):
 
 
 def test_what_cannot_be_stacked():
-    with pytest.raises(InputError, match="all have as many rows; give one a run"):
+    with pytest.raises(InputError, match="all have the same number of rows: start one run for each seed"):
         LaneBatches([dataset(5), dataset(6)], (0, 1), 2)
-    with pytest.raises(InputError, match="on features only; for images give one seed a run"):
+    with pytest.raises(InputError, match="on features only: for images start one run for each seed"):
         LaneBatches([dataset(), dataset()], (0, 1), 2, augment=Views(Augment()))
 
 
 def test_a_run_of_images_has_one_seed(tmp_path):
     path = image_archive(tmp_path / "images.npz")
-    with pytest.raises(InputError, match="for images give one seed a run"):
+    with pytest.raises(InputError, match="for images start one run for each seed"):
         execute(own_config(path, "seeds=[0, 1]"), tmp_path / "run")
 
 
 def test_batch_normalisation_has_one_seed(tmp_path):
-    with pytest.raises(InputError, match="batch normalisation cannot be trained side by side; give one seed a run"):
+    with pytest.raises(InputError, match="batch normalisation cannot be trained side by side: start one run for each"):
         execute(small_config("seeds=[0, 1]", "model.batch_norm=true"), tmp_path / "run")
 
 
@@ -145,7 +145,7 @@ def test_lanes_drop_units_of_their_own():
 
 
 def test_networks_that_are_no_chain_have_one_seed():
-    with pytest.raises(InputError, match="give one seed a run"):
+    with pytest.raises(InputError, match="start one run for each seed"):
         StackedNetworks([nn.Linear(4, 2), nn.Linear(4, 2)])
 
 

@@ -79,7 +79,7 @@ def test_no_unknown_key_is_passed_over(key):
         ("selection=best", "selection: Input should be 'last', 'noisy-val' or 'oracle', got 'best'"),
         ("selection=noisy-val", "selection noisy-val needs data.validation_share, for example 0.1"),
         ("seeds=[]", "seeds: .*at least 1 item"),
-        ("seeds=[1, 2, 1]", "seeds: one is there twice"),
+        ("seeds=[1, 2, 1]", "seeds: each seed may be given only once"),
         ("seeds=[1, x]", "seeds.1: .*valid integer.*got 'x'"),
         ("ema=1", "ema: .*less than 1"),
         ("data.test_share=1", "data.test_share: .*less than 1"),

@@ -65,6 +65,11 @@ class Loss(nn.Module, ABC):
         return False
 
     @property
+    def is_of_whole_batch(self) -> bool:
+        """Whether the loss is one number for a batch, so that it cannot tell rows apart."""
+        return False
+
+    @property
     def transition(self) -> Transition | None:
         """The label noise that the loss knows and removes, or None if it knows no noise."""
         return None

@@ -62,6 +62,11 @@ class DMILoss(ContractLoss):
         self.start = start
 
     @property
+    def is_of_whole_batch(self) -> bool:
+        """True: the determinant belongs to the batch."""
+        return True
+
+    @property
     def mixes_rows(self) -> bool:
         """True: the loss is a property of the whole batch."""
         return True

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from postmax.methods.method import Method, Setup
-from postmax.registry import Registry, unknown_name
+from postmax.registry import Registry, check_options, options_of
 
 
 @dataclass(frozen=True)
@@ -27,13 +26,15 @@ class Entry:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The names of the options: the arguments of `build` after the first."""
-        return tuple(inspect.signature(self.build).parameters)[1:]
+        """The names of the options: the keyword-only arguments of `build`."""
+        return tuple(options_of(self.build))
 
     @property
     def one_network_one_loss(self) -> bool:
         """Whether several seeds can be trained side by side; see `Method.one_network_one_loss`."""
-        return bool(getattr(self.build, "one_network_one_loss", False))
+        # Only what the class says itself: a subclass may train in another way.
+        own = vars(self.build) if isinstance(self.build, type) else {}
+        return bool(own.get("one_network_one_loss", False))
 
     def check_options(self, given: Iterable[str]) -> None:
         """Check that all given names are options.
@@ -41,9 +42,7 @@ class Entry:
         Raises:
             InputError: If one is not; the message names the nearest option.
         """
-        for option in given:
-            if option not in self.options:
-                raise unknown_name(f"option of the method {self.name}", option, self.options)
+        check_options(f"the method {self.name}", given, self.options)
 
 
 _METHODS: Registry[Entry] = Registry("method", package="postmax.methods")

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 from postmax.methods.catalogue import register
 from postmax.methods.method import Epoch, Method, Setup, Step
-from postmax.methods.parts.options import check_not_negative, check_share
+from postmax.methods.parts.batch_losses import refuse_batch_loss
+from postmax.methods.parts.clean_rows import smallest
+from postmax.methods.parts.options import check_number
 from postmax.methods.parts.ramps import ramp
-from postmax.methods.parts.selection import smallest
 
 
 class CoTeaching(Method):
@@ -20,8 +21,9 @@ class CoTeaching(Method):
     Networks learn right labels before wrong ones, so a small loss is a sign of a right label. Two networks make
     different mistakes, so that neither confirms its own. The first network gives the answers.
 
-    The loss that selects rows is the loss of the run. The published code divides the mean loss of the selected rows
-    once more by their number; this method does not.
+    The loss that selects rows is the loss of the run. Two things differ from the published code. It divides the mean
+    loss of the selected rows once more by their number. And it leaves out rows from the first epoch on, where this
+    method still uses all rows in the first epoch (unless `ramp_epochs` is 0 or 1).
 
     Args:
         setup: What the loop offers.
@@ -32,8 +34,9 @@ class CoTeaching(Method):
 
     def __init__(self, setup: Setup, *, forget_rate: float = 0.2, ramp_epochs: int = 10) -> None:
         super().__init__(setup)
-        check_share(forget_rate=forget_rate)
-        check_not_negative(ramp_epochs=ramp_epochs)
+        check_number(least=0, below=1, forget_rate=forget_rate)
+        check_number(least=0, whole=True, ramp_epochs=ramp_epochs)
+        refuse_batch_loss("co-teaching", setup.loss)
         self._forget_rate, self._ramp_epochs = forget_rate, ramp_epochs
         self._networks = setup.network(), setup.network()
         self._optimisers = tuple(
@@ -53,7 +56,8 @@ class CoTeaching(Method):
             values = first[for_first].mean(), second[for_second].mean()
             for value, optimiser in zip(values, self._optimisers, strict=True):
                 run.update(value, optimiser)
-            yield Step((values[0].detach() + values[1].detach()) / 2, batch.rows, logits[0])
+            mean = (values[0].detach() + values[1].detach()) / 2
+            yield Step(mean, batch.rows, logits[0], {"kept": len(for_first) / len(batch.rows)})
 
 
 register("co-teaching", CoTeaching, "two networks, each trained on the rows with small losses under the other")

@@ -12,16 +12,20 @@ import torch
 from torch import Tensor, nn
 
 from postmax.data import Batch, mixup
+from postmax.errors import InputError
 from postmax.losses import Loss
 from postmax.methods.catalogue import register
 from postmax.methods.method import Epoch, Method, Setup, Step
+from postmax.methods.parts.batch_losses import refuse_batch_loss
+from postmax.methods.parts.clean_rows import clean_probability
 from postmax.methods.parts.ensemble import MeanOutputs
-from postmax.methods.parts.options import check_not_negative, check_positive, check_share
+from postmax.methods.parts.options import check_number
 from postmax.methods.parts.ramps import ramp
-from postmax.methods.parts.selection import clean_probability
 from postmax.methods.parts.targets import one_hot, sharpen
 
 _VIEWS = ("weak", "weak")
+# Batch normalisation cannot use a single row, so a side of the division with one row counts as empty.
+_FEWEST = 2
 
 
 class DivideMix(Method):
@@ -47,6 +51,8 @@ class DivideMix(Method):
         ramp_epochs: Over how many epochs after the warm-up that weight rises from 0.
         warmup_penalty: The weight of the negative entropy of predictions in the warm-up; published as 1 for asymmetric
             noise and 0 otherwise.
+        loss_memory: Over how many epochs the losses of a row are averaged before the rows are divided; published as 5
+            for 90 % noise and 1 otherwise.
     """
 
     def __init__(
@@ -60,17 +66,22 @@ class DivideMix(Method):
         unlabelled_weight: float = 25.0,
         ramp_epochs: int = 16,
         warmup_penalty: float = 0.0,
+        loss_memory: int = 1,
     ) -> None:
         super().__init__(setup)
-        check_share(threshold=threshold)
-        check_positive(temperature=temperature, alpha=alpha)
-        check_not_negative(
-            warmup_epochs=warmup_epochs,
-            unlabelled_weight=unlabelled_weight,
-            ramp_epochs=ramp_epochs,
-            warmup_penalty=warmup_penalty,
-        )
+        check_number(least=0, below=1, threshold=threshold)
+        check_number(above=0, temperature=temperature, alpha=alpha)
+        check_number(least=0, unlabelled_weight=unlabelled_weight, warmup_penalty=warmup_penalty)
+        check_number(least=0, whole=True, warmup_epochs=warmup_epochs, ramp_epochs=ramp_epochs)
+        check_number(least=1, whole=True, loss_memory=loss_memory)
+        refuse_batch_loss("divide-mix", setup.loss)
+        if setup.epochs <= warmup_epochs:
+            raise InputError(
+                f"divide-mix divides the rows after method.warmup_epochs = {warmup_epochs} epochs, but the run has "
+                f"{setup.epochs}: give more epochs, or a shorter warm-up."
+            )
         self._labels, self._classes = setup.train.labels, setup.train.num_classes
+        self._batch_size = setup.batch_size
         self._warmup_epochs, self._threshold, self._temperature = warmup_epochs, threshold, temperature
         self._alpha, self._weight, self._ramp_epochs = alpha, unlabelled_weight, ramp_epochs
         self._warmup_penalty = warmup_penalty
@@ -79,6 +90,7 @@ class DivideMix(Method):
             setup.optimiser(list(network.parameters()), name)
             for network, name in zip(self._networks, ("first", "second"), strict=True)
         )
+        self._memory = tuple(setup.row_state(f"losses of network {place}", (loss_memory,)) for place in (0, 1))
         self.answer = MeanOutputs(self._networks)
 
     def epoch(self, run: Epoch) -> Iterator[Step]:
@@ -88,9 +100,13 @@ class DivideMix(Method):
             for place in (0, 1):
                 yield from self._warm_up(run, loss, place)
             return
-        clean = [self._clean_probability(run, loss, network) for network in self._networks]
+        clean = [self._clean_probability(run, loss, place) for place in (0, 1)]
         for place in (0, 1):
-            yield from self._semi_supervised(run, loss, place, clean[1 - place])
+            trusted = clean[1 - place] > self._threshold
+            if trusted.sum() < _FEWEST:  # without labelled rows there would be nothing to learn from
+                yield from self._warm_up(run, loss, place)
+            else:
+                yield from self._semi_supervised(run, loss, place, clean[1 - place], trusted)
 
     def _warm_up(self, run: Epoch, loss: Loss, place: int) -> Iterator[Step]:
         network = self._networks[place]
@@ -103,25 +119,24 @@ class DivideMix(Method):
             run.update(value, self._optimisers[place])
             yield Step(value, batch.rows, logits)
 
-    def _clean_probability(self, run: Epoch, loss: Loss, network: nn.Module) -> Tensor:
+    def _clean_probability(self, run: Epoch, loss: Loss, place: int) -> Tensor:
         """Return how probable it is, by the losses of a network, that each training label is right, (N,)."""
-        outputs = run.evaluate(network)
-        return clean_probability(loss(outputs, self._labels.to(outputs.device)))
+        memory, number = self._memory[place], run.number - self._warmup_epochs
+        memory[:, number % memory.shape[1]] = loss(run.evaluate(self._networks[place]), self._labels)
+        return clean_probability(memory[:, : number + 1].mean(1))
 
-    def _semi_supervised(self, run: Epoch, loss: Loss, place: int, clean: Tensor) -> Iterator[Step]:
+    def _semi_supervised(self, run: Epoch, loss: Loss, place: int, clean: Tensor, trusted: Tensor) -> Iterator[Step]:
         """Train one network on the division that the other network made."""
-        keeps = clean > self._threshold
-        if not keeps.any():  # without any labelled row there would be nothing to learn from
-            keeps = torch.ones_like(keeps)
+        labelled, others = trusted.nonzero()[:, 0], (~trusted).nonzero()[:, 0]
         unlabelled: Iterator[Batch] | None = None
-        if not keeps.all():
-            rows = (~keeps).nonzero()[:, 0]
-            unlabelled = run.batches(rows, views=_VIEWS, stream=f"unlabelled {place}", endless=True)
-        weight = self._weight * ramp(run.number, self._warmup_epochs, self._ramp_epochs)
+        if len(others) >= _FEWEST:
+            unlabelled = run.batches(others, views=_VIEWS, stream=f"unlabelled {place}", endless=True)
+        count = math.ceil(len(labelled) / self._batch_size)
         generator = run.generator(f"mixup {place}")
         network, other = self._networks[place], self._networks[1 - place]
         other.eval()
-        for batch in run.batches(keeps.nonzero()[:, 0], views=_VIEWS, stream=f"labelled {place}"):
+        for index, batch in enumerate(run.batches(labelled, views=_VIEWS, stream=f"labelled {place}")):
+            weight = self._weight * ramp(run.number + index / count, self._warmup_epochs, self._ramp_epochs)
             batches = [batch] if unlabelled is None else [batch, next(unlabelled)]
             with torch.no_grad():
                 logits = [[network(view) for view in part.views] for part in batches]
@@ -130,7 +145,8 @@ class DivideMix(Method):
                     targets.append(self._guessed(loss, batches[1], logits[1], other))
             value = self._mixed_loss(loss, network, batches, targets, weight, generator)
             run.update(value, self._optimisers[place])
-            yield Step(value, torch.cat([part.rows for part in batches]), torch.cat([views[0] for views in logits]))
+            rows, seen = (torch.cat(parts) for parts in ([b.rows for b in batches], [views[0] for views in logits]))
+            yield Step(value, rows, seen, {"labelled": len(labelled) / len(trusted)})
         other.train()
 
     def _refined(self, loss: Loss, batch: Batch, logits: Sequence[Tensor], clean: Tensor) -> Tensor:

@@ -12,8 +12,9 @@ what it must remember from one epoch to the next comes from `Setup.network`, `Se
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar, NamedTuple, Protocol
 
 import torch
@@ -44,6 +45,7 @@ class MakeOptimiser(Protocol):
         lr: float | None = None,
         momentum: float | None = None,
         weight_decay: float | None = None,
+        betas: tuple[float, float] | None = None,
         scheduled: bool = True,
         regularised: bool = True,
     ) -> Optimizer:
@@ -56,6 +58,7 @@ class MakeOptimiser(Protocol):
             lr: The learning rate, instead of the one in the configuration.
             momentum: The same for the momentum of SGD.
             weight_decay: The same for weight decay.
+            betas: The same for the two decay rates of Adam.
             scheduled: Whether the learning rate follows the schedule of the run, or stays constant.
             regularised: Whether gradient clipping and the L1 term of the configuration apply.
         """
@@ -79,19 +82,25 @@ class Setup:
     """Everything a method is built from.
 
     Attributes:
-        train: The training rows with their noisy labels. The clean labels are not there.
+        train: The training rows with their noisy labels, which are on the device of the run. The clean labels are not
+            there.
         loss: The loss of the run, with reduction "none".
         epochs: How many epochs there will be.
+        batch_size: How many rows a batch has.
+        device: Where the networks and batches are.
         network: Makes a network.
         optimiser: Makes an optimiser.
         row_state: Makes per-row state.
-        state: Registers any other tensor that must survive a restart, under a name, and returns it.
+        state: Registers any other tensor that must survive a restart, under a name. It returns a copy on the device of
+            the run; the method uses this copy from then on.
         generator: Makes a random generator from a key, for random initial values. It depends on the seed and the key.
     """
 
     train: Dataset
     loss: Loss
     epochs: int
+    batch_size: int
+    device: torch.device
     network: MakeNetwork
     optimiser: MakeOptimiser
     row_state: MakeRowState
@@ -100,18 +109,21 @@ class Setup:
 
 
 class Step(NamedTuple):
-    """What a method reports after each update.
+    """What a method reports for each batch, after its updates.
 
     Attributes:
         loss: The value that was minimised, a scalar.
         rows: The training rows that were seen, (B,); None if the method cannot name them.
         logits: The network's output for these rows, (B, K), before the update. The loop computes training metrics,
             such as the share of wrong labels that were learnt, from it.
+        values: Other numbers that the method wants to report, by name, such as the share of rows that it used. The
+            means over the epoch are in the run's metrics.
     """
 
     loss: Tensor
     rows: Tensor | None = None
     logits: Tensor | None = None
+    values: Mapping[str, float] = MappingProxyType({})
 
 
 class Epoch(Protocol):
@@ -131,6 +143,11 @@ class Epoch(Protocol):
         """The share of the training that is over: number / epochs. `Loss.at` takes it."""
         ...
 
+    @property
+    def steps(self) -> int:
+        """How many batches one pass over all rows has."""
+        ...
+
     def batches(
         self,
         rows: Tensor | None = None,
@@ -148,7 +165,8 @@ class Epoch(Protocol):
             size: Rows of a batch; by default the batch size of the run.
             stream: A name for this pass. Two passes over the same rows in one epoch need different names, else both
                 get the same order and the same augmentations.
-            endless: Start again with a new order whenever all rows were seen.
+            endless: Start again with a new order whenever all rows were seen. Without any row there is no batch, also
+                not then.
         """
         ...
 
@@ -159,8 +177,14 @@ class Epoch(Protocol):
         """
         ...
 
-    def update(self, loss: Tensor, *optimisers: Optimizer) -> None:
-        """Compute the gradient of a scalar loss once, and make one step with each optimiser."""
+    def update(self, loss: Tensor, *optimisers: Optimizer, rate: float = 1.0) -> None:
+        """Compute the gradient of a scalar loss once, and make one step with each optimiser.
+
+        Args:
+            loss: The scalar to minimise.
+            optimisers: Optimisers from `Setup.optimiser`.
+            rate: A factor for the learning rate of this step, on top of the schedule.
+        """
         ...
 
     def generator(self, key: str) -> torch.Generator:
@@ -183,7 +207,8 @@ class Method(ABC):
     one_network_one_loss: ClassVar[bool] = False
     """Whether an epoch is nothing but one network that minimises the loss of the run on all rows.
 
-    Several seeds of such a method can be trained side by side, in one stack of networks.
+    Several seeds of such a method can be trained side by side, in one stack of networks, without calling `epoch` at
+    all. So a class must say it itself: subclasses do not inherit it.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -191,7 +216,7 @@ class Method(ABC):
 
     @abstractmethod
     def epoch(self, run: Epoch) -> Iterator[Step]:
-        """Train for one epoch. Yield a `Step` after each update."""
+        """Train for one epoch. Yield a `Step` for each batch, after its updates."""
 
     def readings(self, outputs: Tensor) -> dict[str, Tensor]:
         """Return the posteriors (B, K) that outputs (B, K) of `answer` stand for, by the name of the reading.

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from postmax.methods.catalogue import register
 from postmax.methods.method import Epoch, Method, Setup, Step
-from postmax.methods.parts.options import check_positive
+from postmax.methods.parts.options import check_number
 from postmax.methods.parts.targets import one_hot
 
 _INITIAL = 1e-8
@@ -38,8 +38,9 @@ class SOP(Method):
 
     def __init__(self, setup: Setup, *, lr_u: float = 10.0, lr_v: float = 10.0) -> None:
         super().__init__(setup)
-        check_positive(lr_u=lr_u, lr_v=lr_v)
+        check_number(above=0, lr_u=lr_u, lr_v=lr_v)
         self._classes = setup.train.num_classes
+        setup.loss.logits_of(torch.full((1, self._classes), 1 / self._classes))  # refuses a loss that cannot do it
         self.answer = setup.network()
         self._u = _noise_variables(setup, "u", 1)
         self._v = _noise_variables(setup, "v", self._classes)

@@ -198,7 +198,13 @@ class _Execution:
     def _restore(self, saved: Checkpoint) -> None:
         if saved.values["run_id"] != self.config.run_id:
             raise DamagedRun(f"{self.run.path}: the checkpoint belongs to another run; start again with --restart.")
-        self.built.trainer.restore(State(saved.part("trainer"), saved.values["trainer"]))
+        try:
+            self.built.trainer.restore(State(saved.part("trainer"), saved.values["trainer"]))
+        except (KeyError, RuntimeError, ValueError) as error:
+            raise DamagedRun(
+                f"{self.run.path}: the checkpoint does not fit the method as it is now ({error}); start again with "
+                "--restart."
+            ) from error
         self.keeper.restore(saved.part("kept"), saved.values["kept"])
         self.done, self.seconds = saved.epoch, saved.values["seconds"]
         self.records = [record for record in self.run.metrics() if record["epoch"] <= self.done]
@@ -227,10 +233,11 @@ class _Execution:
             "run_id": config.run_id,
             "classes": list(built.data[0].train.classes),
             "parameters": built.trainer.parameters,
+            "networks": built.trainer.networks,
             "train_rows": len(built.data[0].train),
             "test_rows": len(built.data[0].test),
             "epochs": config.epochs,
-            "steps": config.epochs * built.trainer.steps_per_epoch,
+            "steps": built.trainer.updates,
             "selection": config.selection,
             "seconds": self.seconds,
             "seeds": seeds,

@@ -20,8 +20,10 @@ def save_weights(run: RunFolder, config: RunConfig, built: Built, weights: Seque
     """Write one safetensors file for each seed. Its header describes the network, its inputs and its outputs."""
     for part, state in zip(built.data, weights, strict=True):
         about = {
-            "format": "postmax model 1",
+            "format": "postmax model 2",
             "model": config.model.model_dump(),
+            "method": config.method.model_dump(),
+            "networks": built.trainer.networks,
             "loss": config.loss.model_dump(),
             "classes": list(part.train.classes),
             "features": None if part.scaling is None else part.scaling._asdict(),

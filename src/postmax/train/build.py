@@ -101,9 +101,11 @@ def _one_seed(config: RunConfig, data: Sequence[SeedData], views: Views, fabric:
 
     resources = Resources(config, fabric, new_network, len(train))
     setup = methods.Setup(
-        train=replace(train, clean_labels=None),
+        train=replace(train, labels=train.labels.to(fabric.device), clean_labels=None),
         loss=_loss(config.loss, part.transition),
         epochs=config.epochs,
+        batch_size=size,
+        device=fabric.device,
         network=resources.network,
         optimiser=resources.optimiser,
         row_state=resources.row_state,
@@ -117,7 +119,7 @@ def _one_seed(config: RunConfig, data: Sequence[SeedData], views: Views, fabric:
 def _side_by_side(config: RunConfig, data: Sequence[SeedData], views: Views, fabric: Fabric) -> SideBySideTrainer:
     method = methods.describe(config.method.name)
     if not method.one_network_one_loss:
-        raise InputError(f"the method {config.method.name} trains one seed at a time; give one seed a run.")
+        raise InputError(f"the method {config.method.name} trains one seed at a time: start one run for each seed.")
     method.check_options(config.method.options)
     trains = [part.train for part in data]
     batches = LaneBatches(trains, config.seeds, config.batch_size, augment=views, device=fabric.device)

@@ -210,7 +210,7 @@ class RunConfig(_Section):
     @model_validator(mode="after")
     def _consistent(self) -> RunConfig:
         if len(set(self.seeds)) < len(self.seeds):
-            raise ValueError("seeds: one is there twice")
+            raise ValueError("seeds: each seed may be given only once")
         if self.transition not in ("known", "estimated") and not names_noise(self.transition):
             raise ValueError(
                 "transition is known, estimated, a noise such as symmetric:0.4 or the file of a matrix, "

@@ -28,6 +28,7 @@ class EpochRun:
         resources: The networks and optimisers of the method.
         fabric: Computes gradients.
         outputs: Returns the outputs of a network for all training rows.
+        after_update: Is called with the parameters that an update has moved.
     """
 
     def __init__(
@@ -38,15 +39,22 @@ class EpochRun:
         resources: Resources,
         fabric: Fabric,
         outputs: Callable[[nn.Module], Tensor],
+        after_update: Callable[[Sequence[Tensor]], None],
     ) -> None:
         self.number, self._epochs = number, epochs
         self._batches, self._resources, self._fabric, self._outputs = batches, resources, fabric, outputs
+        self._after_update = after_update
         self._steps: Counter[int] = Counter()
 
     @property
     def share(self) -> float:
         """The share of the training that is over."""
         return self.number / self._epochs
+
+    @property
+    def steps(self) -> int:
+        """How many batches one pass over all rows has."""
+        return len(self._batches)
 
     def batches(
         self,
@@ -58,6 +66,8 @@ class EpochRun:
         endless: bool = False,
     ) -> Iterator[Batch]:
         """Yield shuffled batches of training rows; see `postmax.methods.Epoch`."""
+        if rows is not None and not len(rows):
+            return
         for turn in itertools.count() if endless else (0,):
             name = f"{stream}/{turn}" if turn else stream
             yield from self._batches.epoch(self.number, rows, stream=name, views=tuple(views), size=size)
@@ -71,19 +81,20 @@ class EpochRun:
         finally:
             network.train(was_training)
 
-    def update(self, loss: Tensor, *optimisers: Optimizer) -> None:
-        """Compute the gradient of a scalar loss once, and make one step with each optimiser."""
-        chosen = [self._resources.scheduled(optimiser) for optimiser in optimisers]
+    def update(self, loss: Tensor, *optimisers: Optimizer, rate: float = 1.0) -> None:
+        """Compute the gradient of a scalar loss once, and make one step with each optimiser; see `Epoch`."""
+        chosen = [self._resources.settings_of(optimiser) for optimiser in optimisers]
         steps = len(self._batches)
         for one in chosen:
             # A method may make more steps in an epoch than there are batches. The rate then stays at the last one.
             place = min(self._steps[id(one)], steps - 1)
-            one.set_rate(self.number * steps + place, steps, self._epochs)
+            one.set_rate(self.number * steps + place, steps, self._epochs, factor=rate)
             one.forget_gradients()
             self._steps[id(one)] += 1
         self._fabric.backward(loss)
         for one in chosen:
             one.step()
+            self._after_update(one.parameters)
 
     def generator(self, key: str) -> torch.Generator:
         """Return a random generator that depends on the seed, this epoch and the key."""

@@ -12,12 +12,12 @@ from postmax.data import Batches, Dataset, Views
 from postmax.errors import NotFiniteError
 from postmax.train.lanes import LaneBatches
 from postmax.train.metrics import Scores, score
+from postmax.train.predictions import Readings
 from postmax.train.records import EpochRecord
 
 ROWS_AT_ONCE = 500
 
-Answer = Callable[[Tensor], Tensor]
-Readings = Callable[[Tensor], Mapping[str, Tensor]]
+Function = Callable[[Tensor], Tensor]
 
 
 class Evaluator:
@@ -48,7 +48,7 @@ class Evaluator:
         self._validation = None if validation is None else batches(validation)
 
     def judge(
-        self, answer: Answer, readings: Readings, label_posterior: Answer, records: list[EpochRecord]
+        self, answer: Function, readings: Readings, label_posterior: Function, records: list[EpochRecord]
     ) -> dict[str, Scores]:
         """Add accuracy and calibration to the records of an epoch.
 
@@ -100,11 +100,11 @@ def outputs_of(network: nn.Module, batches: Batches) -> Tensor:
 
 
 @torch.no_grad()
-def _outputs(answer: Answer, batches: LaneBatches) -> tuple[Tensor, Tensor]:
+def _outputs(answer: Function, batches: LaneBatches) -> tuple[Tensor, Tensor]:
     parts = [(answer(batch.inputs), batch.labels) for batch in batches.epoch(0)]
     outputs, labels = (torch.cat(column, 1) for column in zip(*parts, strict=True))
     if not outputs.isfinite().all():
-        raise NotFiniteError("the network gives no finite numbers for rows it was not trained on")
+        raise NotFiniteError("the outputs for held-out rows are not finite")
     return outputs, labels
 
 

@@ -66,9 +66,14 @@ class LaneBatches:
             return
         inputs = [dataset.inputs for dataset in datasets]
         if (augment is not None and augment.weak is not None) or not all(isinstance(rows, Tensor) for rows in inputs):
-            raise InputError("several seeds are trained side by side on features only; for images give one seed a run.")
+            raise InputError(
+                "several seeds are trained side by side on features only: for images start one run for each seed."
+            )
         if len({len(dataset) for dataset in datasets}) > 1:
-            raise InputError("several seeds are trained side by side only where all have as many rows; give one a run.")
+            raise InputError(
+                "several seeds are trained side by side only if all have the same number of rows: start one run for "
+                "each seed."
+            )
         self._inputs = torch.stack([rows for rows in inputs if isinstance(rows, Tensor)]).to(device)
         self._labels = torch.stack([dataset.labels for dataset in datasets]).to(device)
         self._lanes = torch.arange(len(datasets), device=device)[:, None]

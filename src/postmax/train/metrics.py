@@ -32,6 +32,7 @@ class Scores:
 
 def score(posterior: Tensor, labels: Tensor, bins: int = BINS) -> Scores:
     """Compare posteriors (S, N, K) with labels (S, N)."""
+    posterior, labels = _with_double(posterior), _with_double(labels)
     confidence, predicted = posterior.double().max(-1)
     right = (predicted == labels).double()
     # Bins are (0, 1/b], (1/b, 2/b], …, so that a confidence of 1 belongs to the last bin.
@@ -97,7 +98,13 @@ def learnt(predicted: Tensor, labels: Tensor, clean: Tensor | None) -> Learnt:
 
 
 def _share(part: Tensor, whole: Tensor) -> list[float]:
+    part, whole = _with_double(part), _with_double(whole)
     return (part.double().sum(1) / whole.double().sum(1)).tolist()
+
+
+def _with_double(tensor: Tensor) -> Tensor:
+    """Return the tensor on a device that has float64. Apple's GPUs do not have it."""
+    return tensor.cpu() if tensor.device.type == "mps" else tensor
 
 
 def epoch_records(

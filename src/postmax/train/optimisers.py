@@ -32,10 +32,10 @@ class ScheduledOptimiser:
     config: OptimiserConfig
     schedule: ScheduleConfig | None
 
-    def set_rate(self, step: int, steps_per_epoch: int, epochs: int) -> None:
-        """Set the learning rate for a step of the whole training, counted from 0."""
+    def set_rate(self, step: int, steps_per_epoch: int, epochs: int, *, factor: float = 1.0) -> None:
+        """Set the learning rate for a step of the whole training, counted from 0, times a factor."""
         share = 1.0 if self.schedule is None else rate(self.schedule, step, steps_per_epoch, epochs)
-        set_rate(self.optimiser, self.config.lr * share)
+        set_rate(self.optimiser, self.config.lr * share * factor)
 
     def forget_gradients(self) -> None:
         """Make sure that the next backward pass does not add to old gradients."""

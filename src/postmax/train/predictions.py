@@ -45,9 +45,11 @@ class Predictions:
     def _predict(self) -> None:
         if not self._waiting:
             return
-        rows = torch.cat([rows for rows, _ in self._waiting], dim=1)
         logits = torch.cat([logits for _, logits in self._waiting], dim=1)
         finite = logits.isfinite().all(-1)
         answer = self._readings(logits.nan_to_num())["model"].argmax(-1)
-        self._predicted.scatter_(1, rows, torch.where(finite, answer, -1))
+        found = torch.where(finite, answer, -1)
+        # One part after the other: a row may be in several parts, and the last one counts.
+        for (rows, _), part in zip(self._waiting, found.split([r.shape[1] for r, _ in self._waiting], 1), strict=True):
+            self._predicted.scatter_(1, rows, part)
         self._waiting, self._size = [], 0

@@ -57,11 +57,12 @@ class RunResult(TypedDict):
     format: int
     run_id: str
     classes: list[str]
-    parameters: int
+    parameters: int  # of the network that answers for one seed
+    networks: NotRequired[int]  # how many networks are trained for each seed; results of older versions lack it
     train_rows: int
     test_rows: int
     epochs: int
-    steps: int
+    steps: int  # batches that were trained on
     selection: str
     seconds: float
     seeds: list[SeedResult]
@@ -87,4 +88,5 @@ class EpochRecord(TypedDict):
     calibration_error: NotRequired[float]
     uncorrected_test_accuracy: NotRequired[float]
     uncorrected_calibration_error: NotRequired[float]
+    method: NotRequired[dict[str, float]]  # what the method reports: means of `Step.values`
     seconds: float  # of the whole epoch, for all seeds together

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
+from pydantic import ValidationError
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from postmax.errors import InputError
-from postmax.train.config import RunConfig
+from postmax.train.config import OptimiserConfig, RunConfig, explain
 from postmax.train.optimisers import ScheduledOptimiser, make_optimiser, optimiser_state, restore_optimiser
 from postmax.train.state import State, named
 
@@ -51,18 +52,19 @@ class Resources:
         lr: float | None = None,
         momentum: float | None = None,
         weight_decay: float | None = None,
+        betas: tuple[float, float] | None = None,
         scheduled: bool = True,
         regularised: bool = True,
     ) -> Optimizer:
         """Make an optimiser; see `postmax.methods.method.MakeOptimiser`."""
-        _check_free(name, self.optimisers, "optimiser")
-        wanted = {"name": kind, "lr": lr, "momentum": momentum, "weight_decay": weight_decay}
+        _check_free(name, self.optimisers, "optimisers")
+        wanted = {"name": kind, "lr": lr, "momentum": momentum, "weight_decay": weight_decay, "betas": betas}
         changes: dict[str, Any] = {key: value for key, value in wanted.items() if value is not None}
         if changes.get("momentum") == 0:
             changes["nesterov"] = False
         if not regularised:
             changes |= {"l1": 0.0, "clip_norm": None}
-        config = self._config.optimiser.model_copy(update=changes)
+        config = _changed(self._config.optimiser, changes, name)
         parameters = list(parameters)
         optimiser = make_optimiser(config, parameters, fused=self._fabric.device.type in ("cpu", "cuda"))
         schedule = self._config.schedule if scheduled else None
@@ -74,12 +76,12 @@ class Resources:
         return self.state(name, torch.zeros(self._rows, *shape, dtype=dtype))
 
     def state(self, name: str, tensor: Tensor) -> Tensor:
-        """Register a tensor that must survive a restart, and return it on the device of the run."""
-        _check_free(name, self._tensors, "state")
-        self._tensors[name] = tensor.to(self._fabric.device)
+        """Register a tensor that must survive a restart, and return a copy of it on the device of the run."""
+        _check_free(name, self._tensors, "tensors")
+        self._tensors[name] = tensor.detach().to(self._fabric.device, copy=True)
         return self._tensors[name]
 
-    def scheduled(self, optimiser: Optimizer) -> ScheduledOptimiser:
+    def settings_of(self, optimiser: Optimizer) -> ScheduledOptimiser:
         """Return what belongs to an optimiser that this object made.
 
         Raises:
@@ -91,9 +93,24 @@ class Resources:
         raise InputError("a method must take its optimisers from setup.optimiser: this one would not be saved.")
 
     @property
-    def parameters(self) -> int:
-        """How many numbers the networks learn. Per-row state does not count."""
-        return sum(parameter.numel() for network in self.networks for parameter in network.parameters())
+    def trained(self) -> list[Tensor]:
+        """All tensors that optimisers move."""
+        return [parameter for found in self.optimisers.values() for parameter in found.parameters]
+
+    def check_answer(self, answer: object, method: str) -> None:
+        """Check that a method's answer consists of networks that this object made, and of nothing else.
+
+        Raises:
+            InputError: If the method has no answer, or the answer has weights that a checkpoint would not have.
+        """
+        if not isinstance(answer, nn.Module):
+            raise InputError(f"the method {method} must set `answer` to the module that gives its outputs.")
+        known = {id(t) for network in self.networks for t in (*network.parameters(), *network.buffers())}
+        if any(id(tensor) not in known for tensor in (*answer.parameters(), *answer.buffers())):
+            raise InputError(
+                f"the answer of the method {method} has weights that do not come from setup.network: a checkpoint "
+                "would not have them."
+            )
 
     def train(self, mode: bool) -> None:
         """Put all networks into training mode, or into evaluation mode."""
@@ -112,15 +129,25 @@ class Resources:
 
     def restore(self, state: State) -> None:
         """Put back what `save` returned."""
+        tensors = state.part("state")
+        if tensors.keys() != self._tensors.keys():
+            raise ValueError(f"it has the tensors {sorted(tensors)}, the method needs {sorted(self._tensors)}")
         for number, network in enumerate(self.networks):
             network.load_state_dict(state.part(f"network/{number}"))
         for name, found in self.optimisers.items():
             restore_optimiser(found.optimiser, state.part(f"optimiser/{name}"), state.values["optimisers"][name])
         with torch.no_grad():
-            for name, tensor in state.part("state").items():
+            for name, tensor in tensors.items():
                 self._tensors[name].copy_(tensor)
 
 
-def _check_free(name: str, taken: object, kind: str) -> None:
-    if name in taken:  # type: ignore[operator]
-        raise InputError(f"the method asks for two of the {kind} {name!r}: give each a name of its own.")
+def _check_free(name: str, taken: Mapping[str, object], kind: str) -> None:
+    if name in taken:
+        raise InputError(f"the method uses the name {name!r} for two {kind}: give each a name of its own.")
+
+
+def _changed(config: OptimiserConfig, changes: Mapping[str, Any], name: str) -> OptimiserConfig:
+    try:
+        return OptimiserConfig.model_validate({**config.model_dump(), **changes})
+    except ValidationError as error:
+        raise InputError(f"the optimiser {name!r} of the method: {explain(error, OptimiserConfig)}") from None

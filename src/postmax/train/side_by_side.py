@@ -1,7 +1,7 @@
 """The training loop for several seeds side by side: one network and one loss for each seed, all in one call.
 
-Only methods that are nothing but one network and one loss can be trained so (`Method.one_network_one_loss`). No other
-method ever sees this loop.
+Only methods that are nothing but one network and one loss can be trained side by side: see
+`Method.one_network_one_loss`. Other methods never see this loop.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ class SideBySideTrainer:
         self._optimiser = make_optimiser(config.optimiser, self._parameters, fused=fused)
         self._watch = LossWatch(config, len(batches))
         self._average = Average(networks, config.ema) if config.ema is not None else None
+        self.updates = 0
 
     @property
     def parameters(self) -> int:
@@ -73,9 +74,9 @@ class SideBySideTrainer:
         return sum(parameter.numel() for parameter in self._parameters) // len(self._config.seeds)
 
     @property
-    def steps_per_epoch(self) -> int:
-        """How many batches an epoch has."""
-        return len(self.batches)
+    def networks(self) -> int:
+        """How many networks are trained for each seed."""
+        return 1
 
     def epoch(self, number: int) -> list[EpochRecord]:
         """Train for one epoch; see `postmax.train.trainer.Trainer`."""
@@ -105,6 +106,7 @@ class SideBySideTrainer:
                     raise
                 raise self._watch.diverged(str(error)) from error
             self._update(number, place, value)
+            self.updates += 1
             self._watch.add(value.detach())
             yield batch, logits.detach()
 
@@ -145,13 +147,13 @@ class SideBySideTrainer:
         average = {} if self._average is None else self._average.state()
         tensors = named("networks", self._stack.state_dict())
         tensors |= named("optimiser", optimiser) | named("average", average)
-        return State(tensors, {"optimiser": values, "scale": self._watch.scale})
+        return State(tensors, {"optimiser": values, "first_loss": self._watch.first_loss, "updates": self.updates})
 
     def restore(self, state: State) -> None:
         """Put back what `save` returned."""
         self._stack.load_state_dict(state.part("networks"))
         restore_optimiser(self._optimiser, state.part("optimiser"), state.values["optimiser"])
-        self._watch.scale = state.values["scale"]
+        self._watch.first_loss, self.updates = state.values["first_loss"], state.values["updates"]
         if self._average is not None:
             self._average.restore(state.part("average"))
 

@@ -75,9 +75,11 @@ def _chain(network: nn.Module) -> dict[str, nn.Module]:
     """
     if not isinstance(network, (MLP, nn.Sequential)):
         raise InputError(
-            "several seeds are trained side by side with the network mlp only; for others give one seed a run."
+            "several seeds are trained side by side with the network mlp only: for others start one run for each seed."
         )
     leaves = {name: module for name, module in network.named_modules() if not list(module.children()) and name}
     if any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in leaves.values()):
-        raise InputError("networks with batch normalisation cannot be trained side by side; give one seed a run.")
+        raise InputError(
+            "networks with batch normalisation cannot be trained side by side: start one run for each seed."
+        )
     return leaves

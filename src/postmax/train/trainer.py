@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
+from statistics import fmean
 from typing import TYPE_CHECKING, Protocol
 
 import torch
@@ -14,7 +15,7 @@ from postmax.data import Batches, generator_for
 from postmax.errors import NotFiniteError
 from postmax.methods import Method, Step
 from postmax.train.config import RunConfig
-from postmax.train.ema import Average
+from postmax.train.ema import NetworkAverages
 from postmax.train.epoch import EpochRun
 from postmax.train.evaluation import Evaluator, outputs_of
 from postmax.train.metrics import Scores, Truth, epoch_records
@@ -22,7 +23,7 @@ from postmax.train.predictions import Predictions
 from postmax.train.randomness import set_random_numbers
 from postmax.train.records import EpochRecord
 from postmax.train.resources import Resources
-from postmax.train.state import State, named
+from postmax.train.state import State
 from postmax.train.watch import LossWatch
 
 if TYPE_CHECKING:
@@ -34,12 +35,17 @@ class Trainer(Protocol):
 
     @property
     def parameters(self) -> int:
-        """How many numbers the networks of one seed learn."""
+        """How many numbers the network that answers for a seed has. Per-row state does not count."""
         ...
 
     @property
-    def steps_per_epoch(self) -> int:
-        """How many batches an epoch has."""
+    def networks(self) -> int:
+        """How many networks are trained for each seed."""
+        ...
+
+    @property
+    def updates(self) -> int:
+        """How many batches have been trained on so far."""
         ...
 
     def epoch(self, number: int) -> list[EpochRecord]:
@@ -107,28 +113,38 @@ class OneSeedTrainer:
         self.batches = batches
         self._config, self._fabric, self._plain, self._truth = config, fabric, plain, truth
         self._watch = LossWatch(config, len(batches))
-        self._average = Average(nn.ModuleList(resources.networks), config.ema) if config.ema is not None else None
+        resources.check_answer(getattr(method, "answer", None), config.method.name)
+        self._averages = NetworkAverages(resources.networks, resources.trained, config.ema)
+        self.updates = 0
 
     @property
     def parameters(self) -> int:
-        """How many numbers the networks learn."""
-        return self.resources.parameters
+        """How many numbers the module that answers has."""
+        return sum(parameter.numel() for parameter in self.method.answer.parameters())
 
     @property
-    def steps_per_epoch(self) -> int:
-        """How many batches an epoch has."""
-        return len(self.batches)
+    def networks(self) -> int:
+        """How many networks the method trains."""
+        return len(self.resources.networks)
 
     def epoch(self, number: int) -> list[EpochRecord]:
         """Train for one epoch; see `Trainer`."""
         start = time.perf_counter()
         predictions = Predictions(self._readings, self._truth.labels.shape, self._truth.labels.device)
+        values: dict[str, list[float]] = {}
         for step in self.steps(number):
             if step.rows is not None and step.logits is not None:
                 predictions.add(step.rows[None], step.logits.detach()[None])
+            for name, value in step.values.items():
+                values.setdefault(name, []).append(float(value))
         losses = self._watch.finish()
         seconds = time.perf_counter() - start
-        return epoch_records(number, self._config.seeds, losses, self._rate, self._truth, predictions.finish(), seconds)
+        (record,) = epoch_records(
+            number, self._config.seeds, losses, self._rate, self._truth, predictions.finish(), seconds
+        )
+        if values:
+            record["method"] = {name: fmean(found) for name, found in values.items()}
+        return [record]
 
     def steps(self, number: int) -> Iterator[Step]:
         """Train for one epoch, step by step."""
@@ -136,11 +152,18 @@ class OneSeedTrainer:
         set_random_numbers(generator_for(*self._config.seeds, "epoch", number).initial_seed())
         self.resources.train(True)
         self._watch.start(number)
-        run = EpochRun(number, self._config.epochs, self.batches, self.resources, self._fabric, self._all_outputs)
+        run = EpochRun(
+            number,
+            self._config.epochs,
+            self.batches,
+            self.resources,
+            self._fabric,
+            self._all_outputs,
+            self._averages.update,
+        )
         try:
             for step in self.method.epoch(run):
-                if self._average is not None:
-                    self._average.update()
+                self.updates += 1
                 self._watch.add(step.loss.detach()[None])
                 yield step
         except NotFiniteError as error:
@@ -152,6 +175,7 @@ class OneSeedTrainer:
         """Judge the answer of the method on held-out rows; see `Trainer`."""
         self.resources.train(False)
         method = self.method
+        method.answer.eval()
         try:
             return evaluator.judge(
                 lambda inputs: method.answer(inputs[0])[None],
@@ -164,7 +188,7 @@ class OneSeedTrainer:
 
     def averaged(self) -> AbstractContextManager[None]:
         """Inside, the networks have their averaged weights, if the run averages weights."""
-        return nullcontext() if self._average is None else self._average.in_place()
+        return self._averages.in_place()
 
     def weights(self, lane: int) -> dict[str, Tensor]:  # noqa: ARG002  (there is one seed)
         """Return the weights of the module that answers."""
@@ -172,16 +196,15 @@ class OneSeedTrainer:
 
     def save(self) -> State:
         """Return everything a checkpoint must know."""
-        found = self.resources.save()
-        average = {} if self._average is None else named("average", self._average.state())
-        return State({**found.tensors, **average}, {**found.values, "scale": self._watch.scale})
+        found, averages = self.resources.save(), self._averages.save()
+        values = {**found.values, "first_loss": self._watch.first_loss, "updates": self.updates}
+        return State({**found.tensors, **averages.tensors}, values)
 
     def restore(self, state: State) -> None:
         """Put back what `save` returned."""
         self.resources.restore(state)
-        self._watch.scale = state.values["scale"]
-        if self._average is not None:
-            self._average.restore(state.part("average"))
+        self._averages.restore(state)
+        self._watch.first_loss, self.updates = state.values["first_loss"], state.values["updates"]
 
     @property
     def _rate(self) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from postmax.errors import DivergedError
+from postmax.errors import DivergedError, InputError
 from postmax.train.config import RunConfig
 
 _EXPLODED = 1e4
@@ -26,8 +26,8 @@ class LossWatch:
 
     def __init__(self, config: RunConfig, steps: int) -> None:
         self._config, self._steps = config, steps
-        self.scale: float | None = None
-        """The size of the loss in the first step; part of a checkpoint."""
+        self.first_loss: float | None = None
+        """The size of the loss in the first step, at least 1; part of a checkpoint."""
         self._epoch = 0
         self._losses: list[Tensor] = []
 
@@ -53,7 +53,10 @@ class LossWatch:
 
         Raises:
             DivergedError: If one of the losses that were not looked at yet is not finite, or has exploded.
+            InputError: If there was no step.
         """
+        if not self._losses:
+            raise InputError(f"the method {self._config.method.name} made no step in epoch {self._epoch + 1}.")
         if self._losses[-1].device.type != "cpu":
             self._look_at_group(len(self._losses) - 1)
         means: list[float] = torch.stack(self._losses).mean(0).tolist()
@@ -76,7 +79,7 @@ class LossWatch:
     @property
     def is_first_step(self) -> bool:
         """Whether no step of the whole training has been made yet."""
-        return self.scale is None and not self._losses
+        return self.first_loss is None and not self._losses
 
     def _look_at_group(self, place: int) -> None:
         start = place - place % _GROUP
@@ -84,8 +87,8 @@ class LossWatch:
 
     def _look(self, found: Sequence[Sequence[float]], start: int) -> None:
         for place, values in enumerate(found, start):
-            if self.scale is None:
-                self.scale = max(1.0, *(abs(value) for value in values if math.isfinite(value)), 1.0)
+            if self.first_loss is None:
+                self.first_loss = max(1.0, *(abs(value) for value in values if math.isfinite(value)), 1.0)
             for seed, value in zip(self._config.seeds, values, strict=True):
-                if not abs(value) <= _EXPLODED * self.scale:  # the comparison is also false for NaN
+                if not abs(value) <= _EXPLODED * self.first_loss:  # the comparison is also false for NaN
                     raise self.diverged(f"the loss of seed {seed} is {value:.4g}", place)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 
-def ramp(number: int, start: int, length: float) -> float:
-    """Return how far a linear ramp is: 0 up to epoch `start`, 1 from `length` epochs later on.
+def ramp(time: float, start: float, length: float) -> float:
+    """Return how far a linear ramp is: 0 up to `start`, 1 from `length` later on.
 
     Args:
-        number: The number of the epoch, counted from 0.
-        start: The epoch up to which the ramp is 0.
-        length: How many epochs the ramp takes; 0 for a jump.
+        time: How many epochs are over, also in fractions.
+        start: The time up to which the ramp is 0.
+        length: How many epochs the ramp takes. Without a length the ramp jumps to 1 at `start`.
 
     Example:
-        >>> [ramp(number, 1, 2) for number in range(5)]
+        >>> [ramp(time, 1, 2) for time in range(5)]
         [0.0, 0.0, 0.5, 1.0, 1.0]
+        >>> ramp(0, 0, 0)
+        1.0
     """
-    if number <= start:
-        return 0.0
-    return 1.0 if length <= 0 else min(1.0, (number - start) / length)
+    if length <= 0:
+        return float(time >= start)
+    return min(1.0, max(0.0, (time - start) / length))

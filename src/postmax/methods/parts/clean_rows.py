@@ -7,6 +7,7 @@ import warnings
 import torch
 from torch import Tensor
 
+from postmax.errors import NotFiniteError
 from postmax.extras import need
 
 
@@ -36,15 +37,20 @@ def clean_probability(losses: Tensor) -> Tensor:
         losses: The loss of each row, (N,).
 
     Returns:
-        The probabilities, (N,), float32. If all losses are equal, nothing speaks against any row, and all are 1.
+        The probabilities, (N,), float32. If all losses are equal, there is no reason to doubt any label, and all are 1.
+
+    Raises:
+        NotFiniteError: If a loss is NaN or infinite.
 
     Example:
         >>> clean_probability(torch.tensor([0.0, 0.1, 0.05, 3.0, 3.1, 2.9])).round()
         tensor([1., 1., 1., 0., 0., 0.])
     """
-    values = losses.detach().double().cpu()
+    values = losses.detach().cpu().double()
+    if not values.isfinite().all():
+        raise NotFiniteError(f"{int((~values.isfinite()).sum())} of {len(values)} rows have a loss that is not finite.")
     low, high = values.min(), values.max()
-    if not high > low:
+    if high == low:
         return torch.ones_like(losses, dtype=torch.float32)
     scaled = ((values - low) / (high - low)).numpy().reshape(-1, 1)
     mixture = need("sklearn.mixture", "data").GaussianMixture(
