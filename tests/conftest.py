@@ -3,8 +3,8 @@
 The tiers are chosen by `make test-fast`, `make test` and `make test-all`; CONTRIBUTING.md explains them.
 
 - A test marked `slow` runs in `make test-all` only.
-- A test marked `thorough` does not run in `make test-fast`. Tests in the folders `WHOLE_PROGRAMS`, and tests that kill
-  processes (fixture `forks`), have this mark without saying so.
+- A test marked `thorough` does not run in `make test-fast`. Tests in `WHOLE_PROGRAMS` (folders and files), and tests
+  that kill processes (fixture `forks`), have this mark without saying so.
 - `--sample N` keeps N cases of every parametrised test function, spread evenly over its cases. `make test-fast` uses
   it: every test function runs, but not with all of its parameters.
 """
@@ -17,7 +17,7 @@ import torch
 
 TESTS = Path(__file__).parent
 collect_ignore = ["plugin_package"]  # looking for doctests would import the plugin, which registers names
-WHOLE_PROGRAMS = ("cli", "examples", "report", "sweep", "test_plugins.py")
+WHOLE_PROGRAMS = ("cli", "examples", "report", "sweep", "test_plugins.py", "test_recipes.py")
 
 
 def pytest_addoption(parser):
@@ -54,6 +54,7 @@ def spread(cases, most):
 
 
 # This package registers values when it is imported; its test installs it and uses it in other processes.
+collect_ignore = ["plugin_package"]
 
 
 @pytest.fixture(autouse=True)
