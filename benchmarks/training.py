@@ -1,4 +1,4 @@
-"""What the training loop costs: its epochs against bare forward, backward and step on the same batches, in turn.
+"""How long the training loop takes: its epochs against bare forward, backward and step on the same batches, in turn.
 
 python benchmarks/training.py            # the breast-cancer MLP and the 8-layer CNN, about 3 minutes
 python benchmarks/training.py mlp        # one of them
@@ -85,7 +85,7 @@ def stacked(seeds: int, epochs: int) -> None:
     """How many steps of single seeds a second the same loop makes when it trains several seeds side by side."""
     config = make_config({**BREAST_CANCER, "seeds": list(range(seeds))})
     trainer = build(config).trainer
-    assert isinstance(trainer, SideBySideTrainer)
+    assert isinstance(trainer, OneSeedTrainer | SideBySideTrainer)
     trainer.epoch(0)
     start = time.perf_counter()
     for number in range(1, epochs + 1):

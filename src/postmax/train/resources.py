@@ -39,7 +39,7 @@ class Resources:
 
     def network(self, *, outputs: int | None = None) -> nn.Module:
         """Make a network; see `postmax.methods.method.MakeNetwork`."""
-        network: nn.Module = self._fabric.setup_module(self._new_network(len(self.networks), outputs))
+        network = on_device(self._fabric, self._new_network(len(self.networks), outputs), self._config.precision)
         self.networks.append(network)
         return network
 
@@ -139,6 +139,18 @@ class Resources:
         with torch.no_grad():
             for name, tensor in tensors.items():
                 self._tensors[name].copy_(tensor)
+
+
+def on_device(fabric: Fabric, network: nn.Module, precision: str) -> nn.Module:
+    """Return a network on the device of the run, in its precision.
+
+    In plain float32 the network stays as it is. Fabric's wrapper would convert inputs and outputs that need no
+    conversion, which takes a seventh of the time of a step of a small network.
+    """
+    if precision == "32-true":
+        return network.to(fabric.device)
+    wrapped: nn.Module = fabric.setup_module(network)
+    return wrapped
 
 
 def _check_free(name: str, taken: Mapping[str, object], kind: str) -> None:

@@ -27,6 +27,7 @@ from postmax.train.optimisers import add_l1, make_optimiser, optimiser_state, re
 from postmax.train.predictions import Predictions
 from postmax.train.randomness import set_random_numbers
 from postmax.train.records import EpochRecord
+from postmax.train.resources import on_device
 from postmax.train.schedules import rate
 from postmax.train.stacked_networks import StackedNetworks
 from postmax.train.state import State, named
@@ -60,7 +61,7 @@ class SideBySideTrainer:
         self.batches = batches
         self._config, self._losses, self._fabric, self._truth = config, tuple(losses), fabric, truth
         self._stack = networks
-        self._networks = fabric.setup_module(networks)
+        self._networks = on_device(fabric, networks, config.precision)
         self._parameters = list(networks.parameters())
         fused = fabric.device.type in ("cpu", "cuda")
         self._optimiser = make_optimiser(config.optimiser, self._parameters, fused=fused)
