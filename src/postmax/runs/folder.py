@@ -61,8 +61,9 @@ class RunFolder:
                 finally:
                     # A run that could not begin leaves no folder. Windows cannot delete a file that is open, but there
                     # `hold` deletes it at its end.
-                    if [entry.name for entry in self.path.iterdir()] == [lock.name]:
-                        with suppress(OSError):
+                    # The folder may have been deleted in the meantime; that must not hide the error of the run.
+                    with suppress(OSError):
+                        if [entry.name for entry in self.path.iterdir()] == [lock.name]:
                             lock.unlink()
         finally:
             with suppress(OSError):  # only an empty folder can be removed in this way
