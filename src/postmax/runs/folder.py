@@ -120,6 +120,17 @@ class RunFolder:
         found = self._read_json("environment.json", "threads")
         return int(found) if found is not None and found.isdecimal() else None
 
+    def plugins(self) -> tuple[str, ...]:
+        """Return the plugins that were loaded when the run began, as `postmax.plugins.described` names them.
+
+        The result is empty if there were none, or if `environment.json` is missing or cannot be read.
+        """
+        try:
+            found = json.loads((self.path / "environment.json").read_text(encoding="utf-8"))["plugins"]
+        except (OSError, ValueError, TypeError, KeyError):
+            return ()
+        return tuple(str(found).split(", "))
+
     def _read_json(self, name: str, key: str) -> str | None:
         path = self.path / name
         if not path.exists():
