@@ -10,9 +10,14 @@ from postmax.runs import RunFolder
 
 def test_a_folder_that_is_deleted_during_a_run_does_not_hide_the_error(tmp_path):
     run = RunFolder(tmp_path / "run")
-    with pytest.raises(DataError, match=r"metrics\.jsonl could not be written"), run.lock():
-        shutil.rmtree(run.path)
-        run.append("metrics.jsonl", "{}\n")
+
+    def work():
+        with run.lock():
+            shutil.rmtree(run.path)
+            run.append("metrics.jsonl", "{}\n")
+
+    with pytest.raises(DataError, match=r"metrics\.jsonl could not be written"):
+        work()
     assert not run.path.exists()
 
 
