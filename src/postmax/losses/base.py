@@ -16,9 +16,9 @@ class Loss(nn.Module, ABC):
     """A loss that also knows what the logits it trains mean.
 
     To write a loss of your own, derive from this class, define `forward` and `posterior`, and override the other
-    methods where they differ; some training strategies also need `logits_of`. Then `postmax.losses.register` gives it a name. If your loss is a formula for the loss of
-    a label, given a row of logits, write a `postmax.losses.Term` instead: class weights, ignored rows and the other
-    options of `nn.CrossEntropyLoss` then work without further code.
+    methods where they differ. Some training strategies also need `logits_of`. Then `postmax.losses.register` gives it a
+    name. If your loss is a formula for the loss of a label, given a row of logits, write a `postmax.losses.Term`
+    instead: class weights, ignored rows and the other options of `nn.CrossEntropyLoss` then work without further code.
 
     Losses can be weighed and added: `5 * get("nce") + 5 * get("mae")`.
     """
