@@ -162,7 +162,16 @@ def small(**changes):
 
 
 def finished(
-    folder, *, seeds=(0, 1, 2), readings=("model",), rate=0.2, transition=MATRIX, classes=CLASSES, wrong=True, **config
+    folder,
+    *,
+    seeds=(0, 1, 2),
+    readings=("model",),
+    rate=0.2,
+    transition=MATRIX,
+    classes=CLASSES,
+    wrong=True,
+    more=None,
+    **config,
 ):
     """A run folder that looks as if its run had been trained."""
     rng = random.Random(0)
@@ -210,6 +219,7 @@ def finished(
             "seconds": 62.0,
             "seeds": results,
             "environment": {"torch": "2.13.0", "python": "3.11"},
+            **(more or {}),
         }
     )
     return made, run

@@ -49,8 +49,8 @@ def test_decoding_gives_the_labels_back(values):
     [
         ([], "there are no rows"),
         ([1.5, 2.0], "row 0 holds 1.5"),
-        ([1.0, float("nan")], r"1 rows have no label \(rows 1\)"),
-        ([1.0, float("inf")], "1 rows have no label"),
+        ([1.0, float("nan")], r"labels: row 1 has no label\. Drop it"),
+        ([1.0, float("inf")], "row 1 has no label"),
         (["a", None, "", "nan"], r"3 rows have no label \(rows 1, 2, 3\)"),
         ([[1, 2], [3, 4]], r"shape \(2, 2\)"),
         (np.array([1 + 2j]), "complex128 cannot name classes"),
@@ -76,7 +76,7 @@ def test_given_classes_fix_the_indices_and_allow_absent_ones():
 def test_indices_are_checked():
     assert class_indices([2.0, 0.0], 3).tolist() == [2, 0]
     assert class_indices(np.array([1, 0], dtype=np.uint8), 2).dtype == torch.int64
-    with pytest.raises(LabelError, match=r"row 1 has label 3, outside 0…2 \(1 such rows\)"):
+    with pytest.raises(LabelError, match=r"row 1 has label 3, outside 0…2 \(1 such row\)"):
         class_indices([0, 3], 3)
     with pytest.raises(InputError, match="encode_labels"):
         class_indices(["a"], 3)

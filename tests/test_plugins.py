@@ -65,6 +65,29 @@ def write_plugin(folder, name, module, code):
     return folder
 
 
+# What a run remembers
+
+
+def test_a_run_remembers_its_plugins_and_says_which_are_missing(installed, tmp_path):
+    mine = tmp_path / "away" / "my_loss.py"
+    mine.parent.mkdir()
+    mine.write_text("from postmax import losses\nlosses.register('mine', lambda: losses.get('ce').term, 'mine')\n")
+    train = ("train", "two-moons", "loss=mine", "epochs=1", "--json", "-o", tmp_path / "out")
+    done = postmax("--import", mine, *train, folders=[installed])
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    described = "postmax_example_plugin (postmax-example-plugin 1.2.3), my_loss.py"
+    assert result["environment"]["plugins"] == described
+    folder = Path(result["folder"])
+    assert json.loads((folder / "environment.json").read_text())["plugins"] == described
+    for again in (["resume", folder, "--restart"], ["train", "--config", folder / "config.yaml", "-o", tmp_path]):
+        done = postmax(*again, folders=[installed])
+        assert done.returncode == 2
+        assert "unknown loss 'mine'" in done.stderr
+        assert "plugins that are not loaded now: my_loss.py. Add --import my_loss.py" in done.stderr
+    assert "Add --import postmax_example_plugin --import my_loss.py" in postmax(*again).stderr
+
+
 # An installed package
 
 

@@ -35,6 +35,41 @@ def test_a_name_is_taken_once(shapes, name):
     assert shapes.names() == ("triangle", "square")
 
 
+CELL = """
+shapes.add({corners}, "mine", aliases=({alias!r},))
+"""
+
+
+def run_cell(shapes, module="__main__", corners=5, alias="my-shape", name="<module>"):
+    """Run a cell of a notebook. Old versions of IPython give its code another name."""
+    code = compile(CELL.format(corners=corners, alias=alias), "<cell>", "exec").replace(co_name=name)
+    exec(code, {"__name__": module, "shapes": shapes})
+
+
+@pytest.mark.parametrize("name", ["<module>", "<cell line: 2>"])
+def test_a_cell_of_a_notebook_can_run_again(shapes, name):
+    run_cell(shapes, name=name)
+    run_cell(shapes, name=name, corners=6, alias="own-shape")
+    assert (shapes.get("mine"), shapes.get("own-shape")) == (6, 6)
+    assert shapes.names() == ("triangle", "square", "mine")
+    assert "my-shape" not in shapes
+
+
+@pytest.mark.parametrize(("first", "second"), [("plugin", "__main__"), ("__main__", "plugin"), ("plugin", "plugin")])
+def test_a_module_replaces_nothing(shapes, first, second):
+    run_cell(shapes, module=first)
+    with pytest.raises(InputError, match=f"'mine' is taken by {first}, so {second} cannot register it"):
+        run_cell(shapes, module=second, corners=6)
+    assert shapes.get("mine") == 5
+
+
+def test_a_cell_replaces_no_other_name(shapes):
+    run_cell(shapes)
+    with pytest.raises(InputError, match="'mine' is taken by __main__"):
+        exec('shapes.add(7, "yours", aliases=("mine",))', {"__name__": "__main__", "shapes": shapes})
+    assert shapes.get("mine") == 5
+
+
 def test_wrong_names_are_answered_helpfully(shapes):
     with pytest.raises(InputError, match=r"unknown shape 'squar'\. Did you mean 'square'"):
         shapes.get("squar")

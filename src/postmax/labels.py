@@ -84,10 +84,10 @@ def class_indices(labels: Any, num_classes: int, *, where: str = "labels") -> Te
         )
     outside = (array < 0) | (array >= num_classes)
     if outside.any():
-        row = int(outside.argmax())
+        row, number = int(outside.argmax()), int(outside.sum())
         raise LabelError(
             f"{where}: row {row} has label {array[row]}, outside 0…{num_classes - 1} "
-            f"({int(outside.sum())} such rows). postmax.encode_labels renumbers labels with gaps."
+            f"({number} such row{'s' if number > 1 else ''}). postmax.encode_labels renumbers labels with gaps."
         )
     return torch.from_numpy(array.astype(np.int64))
 
@@ -151,6 +151,8 @@ def _is_missing(value: object) -> bool:
 def _missing(where: str, missing: npt.NDArray[np.bool_]) -> str:
     rows = np.flatnonzero(missing)
     shown = ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
+    if len(rows) == 1:
+        return f"{where}: row {shown} has no label. Drop it or label it first."
     return f"{where}: {len(rows)} rows have no label (rows {shown}). Drop them or label them first."
 
 

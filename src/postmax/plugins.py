@@ -110,6 +110,15 @@ def loaded() -> tuple[str, ...]:
     return tuple(dict.fromkeys([*points, *_imported]))
 
 
+def described() -> tuple[str, ...]:
+    """Return the loaded plugins in words: each module, with the package and its version if it is installed.
+
+    A file is named without its folder, which would tell where somebody keeps their files. Nothing is imported.
+    """
+    packages = {plugin.module: plugin.package for plugin in (_installed or {}).values()}
+    return tuple(f"{name} ({packages[name]})" if name in packages else Path(name).name for name in loaded())
+
+
 def names_in(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the modules that the environment variable `POSTMAX_IMPORT` names, separated by commas.
 

@@ -8,6 +8,7 @@ import inspect
 import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from types import CodeType
 from typing import Any, Generic, TypeVar
 
 from postmax import plugins
@@ -15,6 +16,8 @@ from postmax.errors import InputError
 
 T = TypeVar("T")
 LAST = 1000
+# The names that Python gives to the code of a module, and IPython 8 to the code of a cell.
+_TOP_LEVEL = ("<module>", "<cell line: ")
 
 
 class Registry(Generic[T]):
@@ -54,6 +57,7 @@ class Registry(Generic[T]):
         self._names: dict[str, str] = {}
         self._owners: dict[str, str] = {}
         self._order: dict[str, int] = {}
+        self._codes: dict[str, CodeType] = {}
         self._refusals: dict[str, str] = {}
 
     def add(self, value: T, name: str, *, aliases: Iterable[str] = (), order: int = LAST) -> T:
@@ -66,25 +70,37 @@ class Registry(Generic[T]):
             order: Its place in `names`. Values with the same place are listed in the order of registration.
 
         Raises:
-            InputError: If one of the names is taken. The message names the module that took it.
+            InputError: If one of the names is taken. The message names the module that took it. Only a cell of a
+                notebook that runs again may take its name again.
         """
-        owner = _module_that_runs()
+        owner, code = _module_that_runs()
         if not self._is_own(owner):
             # A value from elsewhere must not take the name of a value of postmax that is not imported yet.
             self._discover()
         keys = {_key(alias): alias for alias in (name, *aliases)}
         for key, alias in keys.items():
-            if key in self._names:
+            if key in self._names and not self._runs_again(self._names[key], name, owner, code):
                 by = self._owners[self._names[key]]
                 raise InputError(
                     f"the {self.kind} name {alias!r} is taken by {by}, so {owner} cannot register it. "
                     "Choose another name."
                 )
+        # The aliases of a value that is replaced go with it.
+        for key in [key for key, known in self._names.items() if known == name]:
+            del self._names[key]
         self._names.update(dict.fromkeys(keys, name))
         self._values[name] = value
         self._owners[name] = owner
         self._order[name] = order
+        self._codes[name] = code
         return value
+
+    def _runs_again(self, known: str, name: str, owner: str, code: CodeType) -> bool:
+        """Return whether a cell of a notebook runs again, so that it may replace what it registered before.
+
+        Each run of a cell compiles its code anew. A script that registers a name twice is one code, and is refused.
+        """
+        return known == name and owner == self._owners[known] == "__main__" and code is not self._codes[known]
 
     def refuse(self, reason: str, *names: str) -> None:
         """Answer a lookup of these names with `reason` instead of "unknown"."""
@@ -152,16 +168,16 @@ def _key(name: str) -> str:
     return "".join(c for c in name.lower() if c not in " -_")
 
 
-def _module_that_runs() -> str:
-    """Return the name of the innermost module whose top-level code runs at this moment.
+def _module_that_runs() -> tuple[str, CodeType]:
+    """Return the name and the code of the innermost module whose top-level code runs at this moment.
 
     Modules register their values while they are imported, so this is the module that registers. In a notebook or a
     script it is `__main__`.
     """
     frame = sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_name != "<module>":
+    while frame.f_back is not None and not frame.f_code.co_name.startswith(_TOP_LEVEL):
         frame = frame.f_back
-    return str(frame.f_globals.get("__name__", "__main__"))
+    return str(frame.f_globals.get("__name__", "__main__")), frame.f_code
 
 
 def import_modules(package: str) -> None:

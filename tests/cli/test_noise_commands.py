@@ -161,7 +161,7 @@ def test_an_estimate_from_arrays_and_as_json(blobs, run):
         (("inject", "pets.csv", "-n", "pair:0.1", "--seed", "-1"), "seed is a whole number"),
         (("inject", "one.csv", "-n", "pair:0.1"), "at least two classes"),
         (("inject", "empty.csv", "-n", "pair:0.1"), "empty.csv"),
-        (("inject", "gap.csv", "-n", "pair:0.1"), "have no label"),
+        (("inject", "gap.csv", "-n", "pair:0.1"), "has no label"),
         (("show", "pets.csv"), "--clean COLUMN"),
         (("show", "pets.npz"), "pets.npz"),
         (("estimate", "pets.csv"), "pets.csv"),

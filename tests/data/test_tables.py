@@ -63,9 +63,7 @@ def test_constant_and_identifier_columns_are_left_alone(csv_file):
 @pytest.mark.parametrize("word", ["", "NA", "nan", "NULL", "?", " n/a "])
 def test_missing_numbers(csv_file, word):
     path = csv_file(f"x,z,label\n1,0,a\n{word},0,b\n3,0,a\n8,0,b\n")
-    with pytest.raises(
-        DataError, match=r"t\.csv: column 'x': row 1 has no value \(1 such rows: 1\).*missing=\"median\""
-    ):
+    with pytest.raises(DataError, match=r"t\.csv: column 'x': row 1 has no value\. Fill it in.*missing=\"median\""):
         data.read_table(path)
     assert data.read_table(path, missing="median").inputs[:, 0].tolist() == [1, 3, 3, 8]
 
@@ -81,9 +79,11 @@ def test_missing_text_is_a_category(csv_file):
     ("content", "options", "message"),
     [
         ("x,label\n1,a\ninf,b\n", {}, "row 1 has inf"),
-        ("x,label\n1,a\n1e300,b\n", {}, "row 1 has 1e\\+300, too large"),
+        ("x,label\n1,a\n1e300,b\n", {}, r"row 1 has 1e\+300, too large for a feature\. Correct or drop the row\."),
+        ("x,label\n1,a\ninf,b\ninf,a\n", {}, r"row 1 has inf.*\(2 such rows: 1, 2\)\. Correct or drop the rows\."),
+        ("x,label\n1,a\n,b\n,a\n", {}, r"row 1 has no value \(2 such rows: 1, 2\)\. Fill them in, drop the rows"),
         ("x,z,label\n,1,a\n,2,b\n", {}, "column 'x' has no values"),
-        ("x,label\n1,a\n2,\n", {}, "1 rows have no label"),
+        ("x,label\n1,a\n2,\n", {}, "row 1 has no label"),
         ("x,label\n1,0.5\n2,1\n", {}, "regression target"),
         ("x,x,label\n1,1,a\n", {}, "2 columns called 'x'"),
         ("label\na\n", {}, "it has no features"),

@@ -80,7 +80,9 @@ def test_ignore_index_is_no_label_out_of_range():
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_nan_logits(divergence, reduction):
     logits = torch.tensor([[0.0, 1.0, 2.0], [0.0, torch.nan, 2.0]])
-    with raises_with("1 of 2 rows of logits hold NaN", r"\(1,\)", "learning rate", error=NotFiniteError):
+    with raises_with(
+        "1 of 2 rows of logits hold NaN", r"\(1,\)", "diverged, or its inputs hold NaN", error=NotFiniteError
+    ):
         pm.FPMLLoss(divergence, reduction=reduction)(logits, LABELS)
 
 

@@ -1,5 +1,7 @@
 """`logits_of` is the inverse of `posterior`, for every loss that can express every posterior."""
 
+from dataclasses import dataclass
+
 import pytest
 import torch
 
@@ -50,3 +52,40 @@ def test_classes_in_the_second_dimension():
 def test_a_loss_that_cannot():
     with pytest.raises(InputError, match="cannot express every posterior"):
         pm.losses.get("logit-clip").logits_of(POSTERIOR)
+
+
+class Twice(pm.losses.Loss):
+    """A loss that takes twice the logits."""
+
+    def forward(self, logits, target):
+        return torch.nn.functional.cross_entropy(2 * logits, target)
+
+    def posterior(self, logits):
+        return (2 * logits).softmax(-1)
+
+
+@dataclass(frozen=True)
+class Sharp(pm.losses.Term):
+    """A term that takes twice the logits, and says so."""
+
+    def __call__(self, inputs):
+        return inputs.pick(-(2 * inputs.logits).log_softmax(-1))
+
+    @property
+    def meaning(self):
+        return "twice"
+
+    def posterior(self, logits):
+        return (2 * logits).softmax(-1)
+
+
+class Silent(Sharp):
+    """The same, but it does not say so."""
+
+    meaning = None
+
+
+@pytest.mark.parametrize("loss", [Twice(), pm.losses.TermLoss(Sharp()), pm.losses.TermLoss(Silent())])
+def test_a_loss_with_its_own_posterior_must_say_how_to_invert_it(loss):
+    with pytest.raises(InputError, match="does not define logits_of, the inverse of its posterior"):
+        loss.logits_of(POSTERIOR)

@@ -101,6 +101,26 @@ def test_sums_of_sums():
         assert torch.equal(twin(LOGITS, LABELS), nested(LOGITS, LABELS))
 
 
+def test_python_can_add_up_losses():
+    nce, mae = pm.losses.get("nce"), pm.losses.get("mae")
+    assert sum([nce, mae]).term == (nce + mae).term
+    with pytest.raises(TypeError, match="unsupported operand"):
+        1 + nce
+    with pytest.raises(InputError, match="dmi cannot be part of a sum"):
+        sum([pm.losses.get("dmi")])
+
+
+def test_a_product_has_the_options_but_not_the_hooks_of_its_loss():
+    options = {"weight": torch.tensor([1.0, 2.0, 3.0]), "ignore_index": 2, "reduction": "sum", "label_smoothing": 0.1}
+    loss = pm.losses.get("ce", num_classes=3, **options)
+    twice, calls = 2 * loss, []
+    twice.register_forward_hook(lambda *_: calls.append("twice"))
+    assert torch.equal(twice(LOGITS, LABELS), 2 * loss(LOGITS, LABELS))
+    assert calls == ["twice"]
+    assert twice.contract == loss.contract
+    assert twice.num_classes == 3
+
+
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
@@ -135,9 +155,11 @@ def test_what_cannot_be_part_of_a_sum():
         2 * pm.losses.get("dmi")
     with pytest.raises(InputError, match="smooths over true classes"):
         ce + pm.FPMLLoss("sl", transition=NOISE, correction="forward", label_smoothing=0.1)
-    for factor in (float("nan"), float("inf")):
-        with pytest.raises(InputError, match="must be a finite number"):
+    for factor in (float("nan"), float("inf"), -1, -0.5):
+        with pytest.raises(InputError, match=f"weight of a part, a finite number ≥ 0, got {factor}"):
             factor * ce
+        with pytest.raises(InputError, match=f"weight of a part, a finite number ≥ 0, got {factor}"):
+            pm.losses.get("nce+mae", alpha=factor)
     for wrong in ("2", None, torch.nn.CrossEntropyLoss()):
         with pytest.raises(TypeError, match="unsupported operand"):
             ce + wrong

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import re
 import subprocess
 import sys
@@ -78,12 +79,43 @@ def test_the_rule_of_the_run_is_the_headline(tmp_path, selection, order):
 def test_readings_are_explained(tmp_path):
     readings = ("model", "uncorrected", "other-set", "other-set-uncorrected")
     loss = {"name": "fpml", "correction": "posterior"}
-    page = words(page_of(tmp_path / "run", readings=readings, loss=loss))
+    data = {"name": "breast-cancer", "also_test": ["other-set"]}
+    page = words(page_of(tmp_path / "run", readings=readings, loss=loss, data=data))
     assert "Without the posterior correction, the same networks reach 81.0 ± 1.0 %." in page
     assert "Corrected Predictions after the posterior correction." in page
     assert "Uncorrected Predictions of the same networks without the posterior correction." in page
     assert "Other-set Predictions of the same networks for the test rows of other-set." in page
     assert "for the test rows of other-set, without the posterior correction." in page
+
+
+def test_a_reading_of_a_method_is_not_a_data_set(tmp_path):
+    page = words(page_of(tmp_path / "run", readings=("model", "second-network"), method={"name": "divide-mix"}))
+    assert "Predictions that the method divide-mix reports under the name second-network." in page
+    assert "test rows of second-network" not in page
+
+
+@pytest.mark.parametrize(
+    ("loss", "method", "title"),
+    [
+        ({"name": "ce"}, {"name": "standard"}, "breast-cancer: standard with ce"),
+        ({"name": "dmi", "start": 0}, {"name": "divide-mix"}, "breast-cancer: divide-mix with dmi (start=0)"),
+        ({"name": "gce", "q": 0.5}, {"name": "sop", "reg": 1}, "breast-cancer: sop with gce (q=0.5)"),
+    ],
+)
+def test_the_title_names_method_and_loss(tmp_path, loss, method, title):
+    page = page_of(tmp_path / "run", loss=loss, method=method)
+    assert re.search(r"<h1[^>]*>(.*?)</h1>", page)[1] == title
+
+
+def test_options_of_the_method_and_the_number_of_networks_are_named(tmp_path):
+    page = words(page_of(tmp_path / "run", method={"name": "divide-mix", "warm_up": 0.1}, more={"networks": 2}))
+    assert "Method divide-mix warm_up=0.1 Loss" in page
+    assert "12 345 parameters in 2 networks together" in page
+
+
+def test_the_folder_in_the_command_is_quoted(tmp_path):
+    page = html.unescape(page_of(tmp_path / "my run"))
+    assert f"postmax resume '{tmp_path / 'my run'}' --restart" in page
 
 
 def test_data_noise_and_training_are_named(tmp_path):
@@ -99,7 +131,8 @@ def test_data_noise_and_training_are_named(tmp_path):
         "The transition matrix that the loss uses.",
         "12 345 parameters",
         "Loss fpml correction=forward",
-        "postmax train --config ",
+        "Method standard Loss",
+        f"Run it again postmax resume {tmp_path / 'run'} --restart",
         "torch 2.13.0",
         "correction: forward",
         hashlib.sha256(b"1").hexdigest(),

@@ -200,6 +200,16 @@ def test_optimisers_of_channels_last_weights_go_on_too(name):
 # Damage
 
 
+def test_a_checkpoint_of_an_older_version_is_not_called_damaged(tmp_path):
+    for name in (NAME, PREVIOUS):
+        save_file({"a": torch.zeros(1)}, tmp_path / name, {"format": "postmax checkpoint 1"})
+    for read in (load, go_back):
+        with pytest.raises(DamagedRun, match="older version of postmax") as caught:
+            read(tmp_path)
+        assert str(caught.value).endswith("Start again with --restart.")
+        assert "damaged" not in str(caught.value)
+
+
 def test_every_flipped_byte_is_noticed(tmp_path):
     save(tmp_path, tiny(1))
     save(tmp_path, tiny(2))

@@ -80,12 +80,14 @@ def test_other_errors_stop_it_with_the_folder_in_the_message(tmp_path, behaviour
     assert any("misbehave" in note for note in getattr(caught.value, "__notes__", [])) == (behaviour == "bug")
 
 
-@pytest.mark.parametrize("where", ["checkpoint", "result", "metrics"])
+@pytest.mark.parametrize("where", ["checkpoint", "result", "metrics", "failure"])
 def test_a_damaged_folder_costs_only_its_own_run(tmp_path, where):
     first, bad, last = job(0), job(1, damaged=where == "checkpoint"), job(2)
     if where != "checkpoint":
         finish(bad.config, tmp_path)
-        name = {"result": "result.json", "metrics": "metrics.jsonl"}[where]
+        name = {"result": "result.json", "metrics": "metrics.jsonl", "failure": "failure.json"}[where]
+        if where == "failure":
+            (tmp_path / bad.run_id / "done").unlink()
         (tmp_path / bad.run_id / name).write_bytes(b"\xff{\n")
     seen = []
     with pytest.raises(SweepError, match=r"1 of the runs is damaged") as caught:
@@ -107,7 +109,7 @@ def test_a_finished_run_without_its_result_is_damaged(tmp_path):
 def test_a_run_too_large_for_the_memory_costs_only_itself(tmp_path, memory):
     large, small = job(0, memory=memory), job(1)
     with pytest.raises(
-        SweepError, match=r"1 of the runs broke off .*\n.*the memory is full .*\n.*fewer workers"
+        SweepError, match=r"1 run stopped before it was done .*\n.*the memory is full .*\n.*fewer workers"
     ) as caught:
         run([large, small], tmp_path)
     assert str(tmp_path / large.run_id) in str(caught.value)

@@ -118,7 +118,7 @@ def test_killed_at_random_moments_with_workers_many_times(tmp_path):
 def test_a_killed_worker_costs_only_its_job_until_the_next_time(tmp_path):
     jobs = [job(0, killed=True), job(1), job(2, diverges=True), *(job(number) for number in range(3, 8))]
     seen = []
-    with pytest.raises(SweepError, match=r"1 of the runs broke off") as caught:
+    with pytest.raises(SweepError, match=r"1 run stopped before it was done") as caught:
         sweep(jobs, tmp_path, workers=2, execute=execute, watch=seen.append)
     assert "exit code -9" in str(caught.value)
     assert str(tmp_path / jobs[0].run_id) in str(caught.value)
@@ -148,7 +148,7 @@ def test_an_error_stops_all_workers(tmp_path):
 @pytest.mark.usefixtures("quick_workers")
 def test_damage_and_full_memory_in_a_worker_cost_only_their_jobs(tmp_path):
     damaged, large, fine = job(0, damaged=True), job(1, memory="gpu"), [job(2), job(3)]
-    with pytest.raises(SweepError, match="broke off") as caught:
+    with pytest.raises(SweepError, match="stopped before") as caught:
         sweep([damaged, large, *fine], tmp_path, workers=2, execute=execute)
     report = caught.value.report
     assert (list(report.damaged), list(report.died)) == ([damaged.run_id], [large.run_id])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from postmax import data, losses
+from postmax import data, losses, plugins
 from postmax.cli.live import show_run
 from postmax.cli.options import JsonFlag, OutFolder
 from postmax.duration import in_words
@@ -55,13 +57,14 @@ def train(
     one subfolder of images for each class. The run gets its own folder. If it is stopped or killed, give the same
     command again and it continues.
     """  # noqa: D301  (\b keeps the lines of the examples)
-    run = resolve(_configure(arguments or [], config))
-    _refuse_idle_transition(run)
-    folder = RunFolder(out / "runs" / run.run_id)
-    if dry_run:
-        _tell_plan(run, folder, as_json)
-        return
-    _run(run, folder, as_json)
+    with _missing_plugins_named(None if config is None else RunFolder(config.parent)):
+        run = resolve(_configure(arguments or [], config))
+        _refuse_idle_transition(run)
+        folder = RunFolder(out / "runs" / run.run_id)
+        if dry_run:
+            _tell_plan(run, folder, as_json)
+        else:
+            _run(run, folder, as_json)
 
 
 def resume(
@@ -79,7 +82,30 @@ def resume(
     postmax resume postmax-results/runs/0123456789abcdef --restart
     """  # noqa: D301  (\b keeps the lines of the examples)
     run = RunFolder(folder)
-    _run(run.config(), run, as_json, previous=previous, restart=restart)
+    with _missing_plugins_named(run):
+        _run(run.config(), run, as_json, previous=previous, restart=restart)
+
+
+@contextmanager
+def _missing_plugins_named(folder: RunFolder | None) -> Iterator[None]:
+    """If a name is unknown, say which plugins the run had that are not loaded now. They are never imported unasked."""
+    try:
+        yield
+    except InputError as error:
+        known = {_module(plugin) for plugin in plugins.described()}
+        missing = [plugin for plugin in (folder.plugins() if folder else ()) if _module(plugin) not in known]
+        if not missing or not str(error).startswith("unknown "):
+            raise
+        advice = " ".join(f"--import {shlex.quote(_module(plugin))}" for plugin in missing)
+        raise InputError(
+            f"{error} The run was made with plugins that are not loaded now: {', '.join(missing)}. Add {advice}, with "
+            "the path of a file where it lies now."
+        ) from error
+
+
+def _module(plugin: str) -> str:
+    """Return the module of a plugin that is named with its package."""
+    return plugin.partition(" (")[0]
 
 
 def _configure(arguments: list[str], file: Path | None) -> RunConfig:

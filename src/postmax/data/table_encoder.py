@@ -177,8 +177,14 @@ def _unusable(where: str, numbers: npt.NDArray[np.float64], rows: npt.NDArray[np
     shown = ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
     missing = np.isnan(numbers[rows[0]])
     what = "no value" if missing else f"{numbers[rows[0]]}, too large for a feature"
-    advice = 'Fill them in, drop the rows, or set missing="median".' if missing else "Correct or drop the rows."
-    return f"{where}: row {rows[0]} has {what} ({len(rows)} such rows: {shown}). {advice}"
+    one = len(rows) == 1
+    which = "the row" if one else "the rows"
+    advice = (
+        f'Fill {"it" if one else "them"} in, drop {which}, or set missing="median".'
+        if missing
+        else f"Correct or drop {which}."
+    )
+    return f"{where}: row {rows[0]} has {what}{'' if one else f' ({len(rows)} such rows: {shown})'}. {advice}"
 
 
 def _numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:

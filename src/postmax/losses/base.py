@@ -16,9 +16,9 @@ class Loss(nn.Module, ABC):
     """A loss that also knows what the logits it trains mean.
 
     To write a loss of your own, derive from this class, define `forward` and `posterior`, and override the other
-    methods where they differ. Then `postmax.losses.register` gives it a name. If your loss is a formula for the loss of
-    a label, given a row of logits, write a `postmax.losses.Term` instead: class weights, ignored rows and the other
-    options of `nn.CrossEntropyLoss` then work without further code.
+    methods where they differ. Some training strategies also need `logits_of`. Then `postmax.losses.register` gives it a
+    name. If your loss is a formula for the loss of a label, given a row of logits, write a `postmax.losses.Term`
+    instead: class weights, ignored rows and the other options of `nn.CrossEntropyLoss` then work without further code.
 
     Losses can be weighed and added: `5 * get("nce") + 5 * get("mae")`.
     """
@@ -31,16 +31,18 @@ class Loss(nn.Module, ABC):
     def posterior(self, logits: Tensor) -> Tensor:
         """Return P(true class | x) for every class, in the shape of `logits`, in float32 for half precision."""
 
-    def logits_of(self, posterior: Tensor) -> Tensor:
+    def logits_of(self, posterior: Tensor) -> Tensor:  # noqa: ARG002  (the inverse is not known here)
         """Return logits whose posterior is the given one; the inverse of `posterior`.
 
-        A training strategy uses it to hand a loss a posterior that it has changed. The default suits every loss whose
-        posterior is the softmax.
+        A training strategy uses it to hand a loss a posterior that it has changed.
 
         Raises:
-            InputError: If the loss cannot express every posterior.
+            InputError: If the loss cannot express every posterior, or does not define this method.
         """
-        return posterior.log()
+        raise InputError(
+            f"{type(self).__name__} does not define logits_of, the inverse of its posterior. Override it; where the "
+            "posterior is the softmax of the logits, return posterior.log()."
+        )
 
     def label_posterior(self, logits: Tensor) -> Tensor:
         """Return P(label as given | x), noise included. It differs from `posterior` where noise is removed."""
@@ -92,6 +94,10 @@ class Loss(nn.Module, ABC):
 
     def __add__(self, other: object) -> SummableLoss:
         return self.summable().plus(other.summable()) if isinstance(other, Loss) else NotImplemented
+
+    def __radd__(self, other: object) -> SummableLoss:
+        """Return this loss for 0 + loss, with which `sum([first, second])` begins."""
+        return self.summable() if isinstance(other, int) and other == 0 else NotImplemented
 
     def __mul__(self, factor: object) -> SummableLoss:
         return self.summable().times(factor) if isinstance(factor, int | float) else NotImplemented

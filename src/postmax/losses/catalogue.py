@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from postmax.errors import InputError
 from postmax.losses.base import Loss
 from postmax.losses.facts import PRESETS, Facts, Preset, facts_of_sum
-from postmax.losses.options import CONTRACT
+from postmax.losses.options import CONTRACT, checked_weight
 from postmax.losses.term import Term, WeightedSum, weighted_sum
 from postmax.losses.term_loss import TermLoss
 from postmax.registry import Registry, unknown_name
@@ -239,7 +238,7 @@ def _build(name: str, options: Mapping[str, Any], transition: Transition | None)
 def _sum(entry: Entry, options: Mapping[str, Any], transition: Transition | None) -> WeightedSum:
     """Return `alpha·first + beta·second`. Each option goes to every part that has it."""
     defaults = zip(("alpha", "beta"), entry.weights, strict=True)
-    weights = [_checked_weight(name, options.get(name, default)) for name, default in defaults]
+    weights = [checked_weight(name, options.get(name, default)) for name, default in defaults]
     terms = []
     for part in entry.parts:
         own = find(part).own_options
@@ -253,12 +252,6 @@ def _term_of(name: str, loss: Loss) -> Term:
     if not isinstance(summable, TermLoss):
         raise InputError(f"the loss {name} cannot be part of a sum by name: add it with +.")
     return summable.term
-
-
-def _checked_weight(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-        raise InputError(f"{name} is the weight of a part, a finite number ≥ 0, got {value!r}.")
-    return value
 
 
 def _checked(name: str, built: object, left_over: Mapping[str, object]) -> Loss:

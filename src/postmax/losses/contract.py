@@ -201,8 +201,8 @@ def refuse_nan(rows: Tensor, losses: Tensor) -> None:
     if bad.any():
         where = tuple(int(i) for i in bad.nonzero()[0])
         raise NotFiniteError(
-            f"{int(bad.sum())} of {bad.numel()} rows of logits hold NaN, the first at {where}. The network "
-            "diverged or its input holds NaN: lower the learning rate, clip gradients, or check the data."
+            f"{int(bad.sum())} of {bad.numel()} rows of logits hold NaN, the first at {where}: the network diverged, "
+            "or its inputs hold NaN."
         )
 
 

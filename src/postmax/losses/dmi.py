@@ -80,6 +80,10 @@ class DMILoss(ContractLoss):
         """Return the softmax, in the shape of `logits`, in float32 for half precision."""
         return self.of_rows(lambda rows: rows.softmax(-1), logits)
 
+    def logits_of(self, posterior: Tensor) -> Tensor:
+        """Return logits whose softmax is the given posterior."""
+        return self.of_rows(torch.log, posterior)
+
     def summable(self) -> SummableLoss:
         """Raise an error, because this loss cannot be part of a sum."""
         raise InputError(

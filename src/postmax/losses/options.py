@@ -88,5 +88,12 @@ def check_probability(**options: object) -> None:
             raise InputError(f"{name} must be a number between 0 and 1, got {value!r}.")
 
 
+def checked_weight(name: str, value: object) -> float:
+    """Return the weight of a part of a sum, after checking that it is a finite number of at least 0."""
+    if not (_is_number(value) and 0 <= value < math.inf):  # type: ignore[operator]
+        raise InputError(f"{name} is the weight of a part, a finite number ≥ 0, got {value!r}.")
+    return value  # type: ignore[return-value]
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -104,8 +104,14 @@ class Term(ABC):
         """Return logits (…, C) whose posterior is the given one.
 
         Raises:
-            InputError: If not every posterior has such logits.
+            InputError: If not every posterior has such logits, or if the term has its own posterior and does not
+                define this method.
         """
+        if self.meaning is not None or type(self).posterior is not Term.posterior:
+            raise InputError(
+                f"{type(self).__name__} does not define logits_of, the inverse of its posterior. Override it; where "
+                "the posterior is the softmax of the logits, return posterior.log()."
+            )
         return posterior.log()
 
     def label_posterior(self, logits: Tensor) -> Tensor:
@@ -142,22 +148,22 @@ class WeightedSum(Term):
 
     @property
     def _leader(self) -> Term:
-        """The term that says what the logits mean."""
+        """The term that decides what the logits mean."""
         return next((term for _, term in self.terms if term.meaning is not None), self.terms[0][1])
 
     @property
     def meaning(self) -> object:
-        """The meaning of the logits to the term that has one of its own."""
+        """What the logits mean, by the term that decides it; None if their softmax is the posterior."""
         return self._leader.meaning
 
     @property
     def transition(self) -> Transition | None:
-        """The noise that the term with a meaning of its own knows."""
+        """The noise that is known to the term that decides what the logits mean."""
         return self._leader.transition
 
     @property
     def corrects_posterior(self) -> bool:
-        """Whether the term with a meaning of its own removes the noise in `posterior`."""
+        """Whether the term that decides what the logits mean removes the noise in `posterior`."""
         return self._leader.corrects_posterior
 
     @property
@@ -181,15 +187,15 @@ class WeightedSum(Term):
         return total
 
     def posterior(self, logits: Tensor) -> Tensor:
-        """Return the posterior of the term with a meaning of its own."""
+        """Return the posterior by the term that decides what the logits mean."""
         return self._leader.posterior(logits)
 
     def logits_of(self, posterior: Tensor) -> Tensor:
-        """Return logits whose posterior, by the term with a meaning of its own, is the given one."""
+        """Return logits whose posterior is the given one, by the term that decides what the logits mean."""
         return self._leader.logits_of(posterior)
 
     def label_posterior(self, logits: Tensor) -> Tensor:
-        """Return the label posterior of the term with a meaning of its own."""
+        """Return the label posterior by the term that decides what the logits mean."""
         return self._leader.label_posterior(logits)
 
     def refuse_weights(self) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import math
 from dataclasses import dataclass
 from typing import Unpack
 
@@ -13,7 +11,7 @@ from torch import Tensor
 from postmax.errors import InputError
 from postmax.losses.base import SummableLoss
 from postmax.losses.contract_loss import ContractLoss
-from postmax.losses.options import CONTRACT, Contract, check_num_classes
+from postmax.losses.options import CONTRACT, Contract, check_num_classes, checked_weight
 from postmax.losses.reduction import RowLoss
 from postmax.losses.schedule import check_share
 from postmax.losses.term import LabelledLogits, Term, weighted_sum
@@ -108,17 +106,16 @@ class TermLoss(ContractLoss, SummableLoss):
         return self._with(term, other.num_classes if self.num_classes is None else self.num_classes)
 
     def times(self, factor: float) -> TermLoss:
-        """Return the loss times a finite number."""
-        if not math.isfinite(factor):
-            raise InputError(f"the weight of a loss must be a finite number, got {factor!r}.")
-        return self._with(weighted_sum((factor, self.term)), self.num_classes)
+        """Return the loss times a finite number ≥ 0.
+
+        Raises:
+            InputError: If the factor is another number.
+        """
+        return self._with(weighted_sum((checked_weight("the factor", factor), self.term)), self.num_classes)
 
     def _with(self, term: Term, num_classes: int | None) -> TermLoss:
-        """Return a copy of this loss with another term."""
-        check_num_classes(num_classes, term.num_classes)
-        other = copy.copy(self)
-        other.row_loss, other.num_classes = TermRowLoss(term, num_classes), num_classes
-        return other
+        """Return a loss with the options of this one and another term. It does not get the hooks of this one."""
+        return TermLoss(term, num_classes=num_classes, **self.contract)
 
     def extra_repr(self) -> str:
         """Return the parts and options of the loss, for `repr`."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 from postmax import data, losses
 from postmax.report.noise_hashes import rate_in_words
 from postmax.report.numbers import per_cent, ranges
-from postmax.train.config import RunConfig
+from postmax.train.config import Choice, RunConfig
 from postmax.train.records import RunResult
 from postmax.train.settings import as_overrides
 
@@ -19,9 +20,10 @@ _CLASSES = 20
 
 
 def title(config: RunConfig) -> str:
-    """Return the title of the page: the data and the loss."""
-    options = (str(value) for value in config.loss.options.values() if value is not None)
-    return f"{_data_name(config)}: {', '.join([config.loss.name, *options])}"
+    """Return the title of the page: the data, the method and the loss, such as "digits: sop with gce (q=0.5)"."""
+    options = [as_overrides({key: value}) for key, value in config.loss.options.items() if value is not None]
+    of_loss = f" ({', '.join(options)})" if options else ""
+    return f"{_data_name(config)}: {config.method.name} with {config.loss.name}{of_loss}"
 
 
 def data_facts(config: RunConfig, result: RunResult) -> list[Fact]:
@@ -49,9 +51,9 @@ def data_facts(config: RunConfig, result: RunResult) -> list[Fact]:
 def training_facts(config: RunConfig, result: RunResult) -> list[Fact]:
     """Return how the networks were trained. The settings below on the page say it in full."""
     return [
-        ("Network", f"{config.model.name}, {_thousands(result['parameters'])} parameters"),
-        ("Method", config.method.name),
-        ("Loss", " ".join(filter(None, (config.loss.name, as_overrides(config.loss.options))))),
+        ("Network", _networks(config, result)),
+        ("Method", _with_options(config.method)),
+        ("Loss", _with_options(config.loss)),
         ("Epochs", str(result["epochs"])),
         ("Seeds", ranges(sorted(seed["seed"] for seed in result["seeds"]))),
     ]
@@ -89,18 +91,37 @@ def reading_label(name: str, others: list[str]) -> str:
     return "corrected" if _UNCORRECTED in others else "the network"
 
 
-def reading_in_words(name: str, others: list[str]) -> str:
-    """Return a sentence that says what a reading is."""
+def reading_in_words(name: str, others: list[str], config: RunConfig) -> str:
+    """Return a sentence that says what a reading is.
+
+    Args:
+        name: The reading, as the result of the run names it.
+        others: All readings of the run.
+        config: The configuration of the run. Its `data.also_test` tells readings of other data sets from those that a
+            method adds.
+    """
     if name == "model":
         return (
             "Predictions after the posterior correction." if _UNCORRECTED in others else "Predictions of the network."
         )
     if name == _UNCORRECTED:
         return "Predictions of the same networks without the posterior correction."
-    if name.endswith(f"-{_UNCORRECTED}"):
-        where = name.removesuffix(f"-{_UNCORRECTED}")
-        return f"Predictions of the same networks for the test rows of {where}, without the posterior correction."
-    return f"Predictions of the same networks for the test rows of {name}."
+    where = name.removesuffix(f"-{_UNCORRECTED}")
+    if where in config.data.also_test:
+        correction = "" if where == name else ", without the posterior correction"
+        return f"Predictions of the same networks for the test rows of {where}{correction}."
+    return f"Predictions that the method {config.method.name} reports under the name {name}."
+
+
+def _networks(config: RunConfig, result: RunResult) -> str:
+    """Return the model and its number of parameters. A method may train several networks of this model."""
+    parameters = f"{_thousands(result['parameters'])} parameters"
+    networks = cast("dict[str, int]", result).get("networks", 1)
+    return f"{config.model.name}, {parameters}" + (f" in {networks} networks together" if networks > 1 else "")
+
+
+def _with_options(choice: Choice) -> str:
+    return " ".join(filter(None, (choice.name, as_overrides(choice.options))))
 
 
 def _rates(config: RunConfig, result: RunResult) -> str:

@@ -96,7 +96,7 @@ def write_run_page(config: RunConfig, run: RunFolder) -> Path:
         pictures=_draw(config, result, run),
         about_curves=_about_curves(result, run),
         assumes_noise=run_facts.assumes_noise(config),
-        command=f"postmax train --config {shlex.quote(str(run.path / 'config.yaml'))}",
+        command=f"postmax resume {shlex.quote(str(run.path))} --restart",
         configuration=settings_as_yaml(common_settings([config])),
         environment=result["environment"],
         noise=noise_hashes([{seed["seed"]: seed["noise"] for seed in result["seeds"]}]),
@@ -138,8 +138,8 @@ def _results(config: RunConfig, result: RunResult, reading: str) -> ReadingResul
                     epoch=from_to([one["epoch"] for one in found]),
                 )
             )
-    label, about = run_facts.reading_label(reading, readings), run_facts.reading_in_words(reading, readings)
-    return ReadingResults(label, about, tuple(epochs))
+    about = run_facts.reading_in_words(reading, readings, config)
+    return ReadingResults(run_facts.reading_label(reading, readings), about, tuple(epochs))
 
 
 def _each_seed(config: RunConfig, result: RunResult, readings: list[str]) -> list[tuple[int, list[str]]]:

@@ -24,7 +24,8 @@ from postmax.train.state import State
 
 NAME, PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
 _FORMAT, _OLD_FORMAT = "postmax checkpoint 2", "postmax checkpoint 1"
-_NO_HOPE = "Start again with --restart."
+_RESTART = "Start again with --restart."
+_GO_BACK = "The checkpoint before it is kept: continue from there with --previous."
 
 
 class DamagedRun(DataError):  # noqa: N818  (the name says what happened)
@@ -67,33 +68,35 @@ def load(folder: Path) -> Checkpoint | None:
     """Return the checkpoint of a run, or None if it has none yet.
 
     Raises:
-        DamagedRun: If it is damaged. The message says how to continue.
+        DamagedRun: If it is damaged, or of an older version of postmax. The message says how to continue.
     """
     path = folder / NAME
     if not path.exists():
         return None
-    hope = "The checkpoint before it is kept: continue from there with --previous."
-    return _checked(path, hope if (folder / PREVIOUS).exists() else _NO_HOPE)
+    return _checked(path, _GO_BACK if (folder / PREVIOUS).exists() else _RESTART)
 
 
 def go_back(folder: Path) -> None:
     """Check the checkpoint before the last one, and make it the last one.
 
     Raises:
-        DamagedRun: If there is none, or it is damaged too. Nothing has changed then.
+        DamagedRun: If there is none, or it cannot be read either. Nothing has changed then.
     """
     path = folder / PREVIOUS
     if not path.exists():
-        raise DamagedRun(f"{folder} has no checkpoint before the last one. {_NO_HOPE}")
-    _checked(path, _NO_HOPE)
+        raise DamagedRun(f"{folder} has no checkpoint before the last one. {_RESTART}")
+    _checked(path, _RESTART)
     second_name(path, folder / NAME)
 
 
-def _checked(path: Path, hope: str) -> Checkpoint:
+def _checked(path: Path, advice: str) -> Checkpoint:
+    """Return the checkpoint in a file. If the file is damaged, the error ends with the advice."""
     try:
         return _read(path)
+    except DamagedRun:
+        raise
     except (SafetensorError, OSError, ValueError, KeyError) as error:
-        raise DamagedRun(f"{path} is damaged ({error}). {hope}") from error
+        raise DamagedRun(f"{path} is damaged ({error}). {advice}") from error
 
 
 def _read(path: Path) -> Checkpoint:
@@ -101,7 +104,8 @@ def _read(path: Path) -> Checkpoint:
     with safe_open(path, framework="pt") as file:
         metadata = file.metadata() or {}
         if metadata.get("format") == _OLD_FORMAT:
-            raise ValueError("an older version of postmax wrote it, which this version cannot continue")
+            # The checkpoint before it is as old, so going back to that one would not help.
+            raise DamagedRun(f"{path} was written by an older version of postmax and cannot be continued. {_RESTART}")
         if metadata.get("format") != _FORMAT:
             raise ValueError(f"it is not a {_FORMAT!r}")
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (the file is not a dictionary)

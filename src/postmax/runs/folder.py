@@ -61,8 +61,9 @@ class RunFolder:
                 finally:
                     # A run that could not begin leaves no folder. Windows cannot delete a file that is open, but there
                     # `hold` deletes it at its end.
-                    if [entry.name for entry in self.path.iterdir()] == [lock.name]:
-                        with suppress(OSError):
+                    # The folder may have been deleted in the meantime; that must not hide the error of the run.
+                    with suppress(OSError):
+                        if [entry.name for entry in self.path.iterdir()] == [lock.name]:
                             lock.unlink()
         finally:
             with suppress(OSError):  # only an empty folder can be removed in this way
@@ -118,6 +119,17 @@ class RunFolder:
         """Return how many threads the run was started with; None if it was not started."""
         found = self._read_json("environment.json", "threads")
         return int(found) if found is not None and found.isdecimal() else None
+
+    def plugins(self) -> tuple[str, ...]:
+        """Return the plugins that were loaded when the run began, as `postmax.plugins.described` names them.
+
+        The result is empty if there were none, or if `environment.json` is missing or cannot be read.
+        """
+        try:
+            found = json.loads((self.path / "environment.json").read_text(encoding="utf-8"))["plugins"]
+        except (OSError, ValueError, TypeError, KeyError):
+            return ()
+        return tuple(str(found).split(", "))
 
     def _read_json(self, name: str, key: str) -> str | None:
         path = self.path / name

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from postmax import plugins
+from postmax.runs.checkpoint import DamagedRun
 from postmax.runs.damage import damage
 from postmax.runs.folder import RunFolder
 from postmax.runs.job import Job
@@ -56,7 +57,7 @@ class Backlog:
                 self.report.skipped.append(job.run_id)
                 self.tell(Event("skipped", job))
             elif state == "failed" and job.run_id not in self._retry:
-                self.settle(job, Outcome("failed", folder.failure() or "it failed before"))
+                self.settle(job, _earlier_failure(folder))
             else:
                 # A failed job is tried again once only. If another sweep tries it now, that attempt counts.
                 self._retry.discard(job.run_id)
@@ -107,7 +108,8 @@ class Backlog:
         """
         parts = []
         if died := self.report.died:
-            parts.append(f"{len(died)} of the runs broke off (the others are finished):")
+            stopped = "1 run stopped before it was" if len(died) == 1 else f"{len(died)} runs stopped before they were"
+            parts.append(f"{stopped} done (the others are finished):")
             parts += [f"  {self._store / run_id}: {reason}" for run_id, reason in died.items()]
             parts.append("The same command resumes them; with fewer workers they have more memory.")
         if damaged := self.report.damaged:
@@ -126,3 +128,11 @@ class Backlog:
         if self._aside and self._aside[0][0] <= time.monotonic():
             return self._aside.popleft()[1]
         return None
+
+
+def _earlier_failure(folder: RunFolder) -> Outcome:
+    """Return how a run ended that failed before. The file that says why may be damaged."""
+    try:
+        return Outcome("failed", folder.failure() or "it failed before")
+    except DamagedRun as error:
+        return Outcome("damaged", str(error))

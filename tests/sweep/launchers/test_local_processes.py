@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from postmax.sweep.attempt import Task
 from postmax.sweep.cores import cores
 from postmax.sweep.events import Outcome
 from postmax.sweep.launchers import LauncherError, LocalProcesses
+from postmax.sweep.launchers.local_processes import _Worker
 from postmax.sweep.launchers.worker import GRACE_SECONDS
 
 
@@ -141,6 +143,35 @@ def test_a_worker_that_is_still_importing_is_ended(tmp_path):
     launcher.__exit__(ZeroDivisionError)
     assert time.monotonic() - started < GRACE_SECONDS + 3
     assert log_of(tmp_path) == []
+
+
+@pytest.mark.usefixtures("quick_workers")
+def test_a_worker_whose_job_ends_while_the_launcher_ends_is_ended_too(tmp_path, monkeypatch):
+    ending, go_on = threading.Event(), threading.Event()
+
+    class Slow(Future):
+        """A future that waits in the middle of telling the launcher how the job ended."""
+
+        def exception(self, timeout=None):
+            ending.set()
+            go_on.wait(60)
+            return super().exception(timeout)
+
+    run = _Worker.run
+
+    def run_slowly(self, task):
+        slow = Slow()
+        run(self, task).add_done_callback(lambda ended: slow.set_result(ended.result()))
+        return slow
+
+    monkeypatch.setattr(_Worker, "run", run_slowly)
+    launcher = LocalProcesses(1, execute)
+    outcome = launcher.submit(task(tmp_path))
+    assert ending.wait(60)
+    threading.Timer(0.3, go_on.set).start()
+    launcher.__exit__(None)
+    assert not any(map(alive, pids_of(tmp_path)))
+    assert outcome.result(60) == Outcome("done")
 
 
 @pytest.mark.usefixtures("quick_workers")

@@ -44,6 +44,10 @@ class Reweighting(Term):
         """The noise."""
         return "noisy", self.noise, None
 
+    def logits_of(self, posterior: Tensor) -> Tensor:
+        """Return logits (…, C) whose softmax is the given posterior."""
+        return posterior.log()
+
     def __call__(self, inputs: LabelledLogits) -> Tensor:
         """Return the loss of each requested label."""
         weight = self._weight(inputs)

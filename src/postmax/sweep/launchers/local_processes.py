@@ -49,8 +49,10 @@ class LocalProcesses:
         self.slots = slots
         self._execute = execute
         self._threads = threads or max(1, cores() // slots)
+        # A thread of an executor may change these at any moment. A worker leaves `_workers` only when its process is
+        # dead, so that `__exit__` ends every process.
+        self._workers: set[_Worker] = set()
         self._idle: list[_Worker] = []
-        self._busy: set[_Worker] = set()
 
     def submit(self, task: Task) -> Future[Outcome]:
         """Hand a job to a worker that has no job.
@@ -58,11 +60,10 @@ class LocalProcesses:
         Raises:
             RuntimeError: If all slots are busy.
         """
-        if len(self._busy) >= self.slots:
+        if len(self._workers) - len(self._idle) >= self.slots:
             raise RuntimeError(f"all {self.slots} slots are busy.")
         worker, running = self._begin(task)
         outcome: Future[Outcome] = Future()
-        self._busy.add(worker)
         running.add_done_callback(partial(self._settle, worker, outcome))
         return outcome
 
@@ -72,18 +73,19 @@ class LocalProcesses:
             try:
                 return worker, worker.run(task)
             except BrokenProcessPool:
-                continue  # it was killed while it had no job
+                self._workers.discard(worker)  # it was killed while it had no job
         worker = _Worker(self._execute, self._threads)
+        self._workers.add(worker)
         return worker, worker.run(task)
 
     def _settle(self, worker: _Worker, outcome: Future[Outcome], ended: Future[Outcome]) -> None:
         """Pass on how a job ended. A thread of the executor calls this."""
-        self._busy.discard(worker)
         if ended.cancelled():
             outcome.set_result(Outcome("died", "it was stopped before it began"))
             return
         error = ended.exception()
         if isinstance(error, BrokenProcessPool):
+            self._workers.discard(worker)
             worker.explain_death(outcome)
             return
         self._idle.append(worker)
@@ -96,7 +98,7 @@ class LocalProcesses:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        workers = [*self._idle, *self._busy]
+        workers = list(self._workers)
         deadline = threading.Timer(GRACE_SECONDS, _kill, [workers])
         deadline.start()
         try:
@@ -109,8 +111,8 @@ class LocalProcesses:
             # A second Ctrl-C comes here at once.
             deadline.cancel()
             _kill(workers)
+            self._workers.clear()
             self._idle.clear()
-            self._busy.clear()
 
 
 class _Worker:
