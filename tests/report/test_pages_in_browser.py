@@ -58,7 +58,7 @@ HEADINGS = {
         "Run it again",
     ],
     "run": [
-        "breast-cancer: fpml, posterior",
+        "breast-cancer: standard with fpml (correction=posterior)",
         "Results",
         "Data and training",
         "Label noise",
