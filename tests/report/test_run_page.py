@@ -110,7 +110,7 @@ def test_the_title_names_method_and_loss(tmp_path, loss, method, title):
 def test_options_of_the_method_and_the_number_of_networks_are_named(tmp_path):
     page = words(page_of(tmp_path / "run", method={"name": "divide-mix", "warm_up": 0.1}, more={"networks": 2}))
     assert "Method divide-mix warm_up=0.1 Loss" in page
-    assert "12 345 parameters in 2 networks together" in page
+    assert "12 345 parameters in the answer; the method trains 2 networks" in page
 
 
 def test_the_folder_in_the_command_is_quoted(tmp_path):

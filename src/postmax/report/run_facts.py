@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
 from postmax import data, losses
 from postmax.report.noise_hashes import rate_in_words
@@ -115,9 +114,9 @@ def reading_in_words(name: str, others: list[str], config: RunConfig) -> str:
 
 def _networks(config: RunConfig, result: RunResult) -> str:
     """Return the model and its number of parameters. A method may train several networks of this model."""
-    parameters = f"{_thousands(result['parameters'])} parameters"
-    networks = cast("dict[str, int]", result).get("networks", 1)
-    return f"{config.model.name}, {parameters}" + (f" in {networks} networks together" if networks > 1 else "")
+    found = f"{config.model.name}, {_thousands(result['parameters'])} parameters"
+    networks = result.get("networks", 1)
+    return found if networks == 1 else f"{found} in the answer; the method trains {networks} networks"
 
 
 def _with_options(choice: Choice) -> str:
