@@ -1,6 +1,7 @@
 """`postmax noise`, as a person runs it: in a process of its own, in a folder of its own."""
 
 import json
+import shlex
 import subprocess
 import sys
 
@@ -48,7 +49,7 @@ def test_it_is_a_program(tmp_path):
 
 def test_a_reader_who_leaves_is_no_error(tmp_path):
     (tmp_path / "pets.csv").write_text(CSV)
-    command = f"{sys.executable} -m postmax noise inject pets.csv -n pair:0.1 --json"
+    command = f"{shlex.quote(sys.executable)} -m postmax noise inject pets.csv -n pair:0.1 --json"
     done = program("bash", "-c", command + " | head -c 1; exit ${PIPESTATUS[0]}", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "{", "")
 
