@@ -80,12 +80,13 @@ def test_a_run_remembers_its_plugins_and_says_which_are_missing(installed, tmp_p
     assert result["environment"]["plugins"] == described
     folder = Path(result["folder"])
     assert json.loads((folder / "environment.json").read_text())["plugins"] == described
-    for again in (["resume", folder, "--restart"], ["train", "--config", folder / "config.yaml", "-o", tmp_path]):
-        done = postmax(*again, folders=[installed])
-        assert done.returncode == 2
-        assert "unknown loss 'mine'" in done.stderr
-        assert "plugins that are not loaded now: my_loss.py. Add --import my_loss.py" in done.stderr
-    assert "Add --import postmax_example_plugin --import my_loss.py" in postmax(*again).stderr
+    done = postmax("resume", folder, "--restart", folders=[installed])
+    assert done.returncode == 2
+    assert "unknown loss 'mine'" in done.stderr
+    assert "plugins that are not loaded now: my_loss.py. Add --import my_loss.py" in done.stderr
+    again = postmax("train", "--config", folder / "config.yaml", "-o", tmp_path)
+    assert again.returncode == 2
+    assert "Add --import postmax_example_plugin --import my_loss.py" in again.stderr
 
 
 # An installed package

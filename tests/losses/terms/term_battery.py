@@ -8,6 +8,7 @@ from loss_tester import LossTester
 
 import postmax as pm
 
+_SLOW = "check_compiled_for_any_batch_size"
 mp = mpmath.mp.clone()
 mp.dps = 40
 
@@ -57,8 +58,10 @@ def every_check(testers, *, compiled=None, without=(), infinite_if_masked=()):
         without: Checks to leave out.
         infinite_if_masked: The names of losses that are infinite by their formula if a class has a logit of −∞.
     """
+    first = next(iter(testers))
     cases = [
-        (name, check)
+        # Compiling for any batch size takes seconds. Beyond the first loss it runs in `make test-all` only.
+        pytest.param(name, check, marks=pytest.mark.slow if check == _SLOW and name != first else ())
         for name in testers
         for check in LossTester.checks()
         if check not in without
