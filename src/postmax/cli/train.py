@@ -45,7 +45,7 @@ def train(
 
     \b
     postmax train digits noise=symmetric:0.4 loss.correction=forward
-    postmax train digits noise=symmetric:0.4 method=divide-mix loss=sl-pml
+    postmax train digits noise=symmetric:0.4 method=divide-mix loss=ce
     postmax train digits noise=pair:0.3 loss.divergence=sl loss.correction=objective seeds=[0,1,2]
     postmax train table.csv data.labels=species data.drop=[id] loss.correction=forward transition=estimated
     postmax train table.csv data.labels=species data.missing=median loss=sharpened-pml
