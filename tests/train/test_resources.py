@@ -82,6 +82,25 @@ def test_each_network_has_an_average_that_moves_with_it(register):
         assert all(torch.equal(found[key], tensor) for key, tensor in average.state().items())
 
 
+def test_two_optimisers_of_one_network_move_its_average_once(register):
+    class BodyAndHead(Plain):
+        def __init__(self, setup):
+            super().__init__(setup)
+            head = list(self.answer.fc.parameters())
+            self.optimisers.append(setup.optimiser(head, "head", lr=0.001))
+
+        def epoch(self, run):
+            for batch in run.batches():
+                value = self.loss(self.answer(batch.inputs), batch.labels).mean()
+                run.update(value, *self.optimisers)
+                yield methods.Step(value)
+
+    register(BodyAndHead)
+    trainer = build(small_config("method=mine", "ema=0.9")).trainer
+    next(trainer.steps(0))
+    assert int(trainer.save().part("average/0")["steps"]) == 1
+
+
 def test_a_network_without_an_optimiser_is_not_averaged(register):
     class Teacher(Plain):
         def __init__(self, setup):

@@ -94,7 +94,7 @@ class EpochRun:
         self._fabric.backward(loss)
         for one in chosen:
             one.step()
-            self._after_update(one.parameters)
+        self._after_update([parameter for one in chosen for parameter in one.parameters])
 
     def generator(self, key: str) -> torch.Generator:
         """Return a random generator that depends on the seed, this epoch and the key."""
