@@ -8,6 +8,7 @@ import sys
 
 from postmax.cli.imports import load_plugins
 from postmax.errors import InputError, PostmaxError
+from postmax.wording import command_line
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -25,10 +26,11 @@ def main(arguments: list[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
-        arguments = load_plugins(sys.argv[1:] if arguments is None else arguments)
-        from postmax.cli.app import app  # noqa: PLC0415  (it needs the extra "cli")
+        with command_line():
+            arguments = load_plugins(sys.argv[1:] if arguments is None else arguments)
+            from postmax.cli.app import app  # noqa: PLC0415  (it needs the extra "cli")
 
-        app(arguments, prog_name="postmax")
+            app(arguments, prog_name="postmax")
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("typer", "rich"):
             raise

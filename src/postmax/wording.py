@@ -1,0 +1,37 @@
+"""Advice in the words of the reader: arguments for a Python program, options for a person at the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_at_the_command_line = False
+
+
+def advice(*, python: str, command: str) -> str:
+    """Return the advice that fits the reader of a message.
+
+    Args:
+        python: The words for somebody who writes Python, such as `missing="median"`.
+        command: The words for somebody who typed a command, such as `--missing median`.
+
+    Example:
+        >>> advice(python='missing="median"', command="--missing median")
+        'missing="median"'
+        >>> with command_line():
+        ...     advice(python='missing="median"', command="--missing median")
+        '--missing median'
+    """
+    return command if _at_the_command_line else python
+
+
+@contextmanager
+def command_line() -> Iterator[None]:
+    """Give advice for the command line, in all threads, while the `with` block runs."""
+    # A context variable would not reach threads that read data.
+    global _at_the_command_line  # noqa: PLW0603
+    before, _at_the_command_line = _at_the_command_line, True
+    try:
+        yield
+    finally:
+        _at_the_command_line = before
