@@ -15,6 +15,10 @@ class InputError(PostmaxError, ValueError, RuntimeError):
     """
 
 
+class UnknownNameError(InputError):
+    """A name that nothing has, such as a misspelt one. The message suggests the nearest known name."""
+
+
 class LabelError(InputError, IndexError):
     """A label names a class that does not exist. It is also an `IndexError`, which torch raises in this case."""
 

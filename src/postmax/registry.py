@@ -12,7 +12,7 @@ from types import CodeType
 from typing import Any, Generic, TypeVar
 
 from postmax import plugins
-from postmax.errors import InputError
+from postmax.errors import InputError, UnknownNameError
 
 T = TypeVar("T")
 LAST = 1000
@@ -186,12 +186,12 @@ def import_modules(package: str) -> None:
         importlib.import_module(module.name)
 
 
-def unknown_name(kind: str, given: object, known: Iterable[str]) -> InputError:
+def unknown_name(kind: str, given: object, known: Iterable[str]) -> UnknownNameError:
     """Return the error for an unknown name: it tells the given name, the nearest known name, and all known names."""
     names = sorted(known)
     near = difflib.get_close_matches(str(given).lower(), names, n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return InputError(f"unknown {kind} {given!r}.{hint} Known: {', '.join(names)}.")
+    return UnknownNameError(f"unknown {kind} {given!r}.{hint} Known: {', '.join(names)}.")
 
 
 def resolve(value: T | str, kind: type[T], lookup: Callable[[str], T]) -> T:

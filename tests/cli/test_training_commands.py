@@ -202,6 +202,28 @@ def test_errors_say_what_was_wrong_and_leave_nothing(capsys, tmp_path, monkeypat
     assert not list(tmp_path.glob("postmax-results/runs/*"))
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["loss.correction=foward"], "unknown correction 'foward'. Did you mean 'forward'?"),
+        (["loss.correction=foward", "transition=estimated"], "unknown correction 'foward'. Did you mean 'forward'?"),
+        (["loss.corection=forward", "transition=estimated"], "unknown option of the loss fpml 'corection'. Did you mean"),
+        (["loss.correction=forward", "loss.link=sofmax"], "unknown link 'sofmax'. Did you mean 'softmax'?"),
+        (["loss.correction=forward", "loss.divergence=gam"], "unknown divergence 'gam'. Did you mean 'gan'?"),
+        (["loss.correction=forward"], "loss.correction=forward needs the noise, which is not known for table"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_misspelt_name_comes_before_the_question_for_the_noise(capsys, tmp_path, settings, message):
+    (tmp_path / "table.csv").write_text("a,y\n" + "".join(f"{row},{'uv'[row % 2]}\n" for row in range(40)))
+    for more in ([], ["--dry-run"]):
+        code, _, err = run(
+            capsys, "train", tmp_path / "table.csv", "data.labels=y", *settings, *QUICK, "--out", tmp_path, *more
+        )
+        assert code == 2
+        assert err.startswith(f"postmax: {message}")
+
+
 def test_divergence_stops_at_once_and_is_remembered(capsys, tmp_path):
     arguments = (
         "breast-cancer",

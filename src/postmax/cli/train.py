@@ -22,6 +22,7 @@ from postmax.report.run_page import write_run_page
 from postmax.report.selection_words import SELECTION_IN_WORDS
 from postmax.runs import RunFolder, execute
 from postmax.train import RunConfig, make_config, resolve
+from postmax.train.build import check_names
 from postmax.train.defaults import with_defaults
 from postmax.train.settings import read_yaml, with_overrides
 from postmax.train.timing import measure_epoch_seconds
@@ -39,6 +40,7 @@ def train(arguments: list[str], config: Path | None, out: Path, *, dry_run: bool
     """
     with _missing_plugins_named(None if config is None else RunFolder(config.parent)):
         run = resolve(_configure(arguments, config))
+        check_names(run.loss)
         _refuse_idle_transition(run)
         folder = RunFolder(out / "runs" / run.run_id)
         if dry_run:

@@ -71,6 +71,21 @@ class DMILoss(ContractLoss):
         """True: the loss is a property of the whole batch."""
         return True
 
+    @property
+    def when_it_diverges(self) -> str:
+        """Why a training with this loss may diverge and what to do; see `Loss`."""
+        return (
+            "dmi is −log of the determinant of a table of labels and predictions. The determinant is 0, and nothing is "
+            "learnt, where a batch lacks a class or no row is predicted as some class; near 0 its gradient explodes. "
+            "Train with cross-entropy first (loss.start), with a dozen rows or more of each class in a batch "
+            "(batch_size), and with a small learning rate, such as optimiser.name=adam optimiser.lr=0.001."
+        )
+
+    @property
+    def stuck_at(self) -> float:
+        """The loss of a determinant of 0."""
+        return -_LOG_FLOOR
+
     def at(self, share: float) -> Loss:
         """Return the loss after this share of the training, from 0 to 1: cross-entropy before `start`."""
         check_share(share)

@@ -118,6 +118,11 @@ class FPMLLoss(ContractLoss):
         """Whether the noise is removed after training, in `posterior`: with correction="posterior"."""
         return self.objective.correction == "posterior"
 
+    @property
+    def when_it_diverges(self) -> str:
+        """Why a training with this loss may diverge and what to do; see `Loss`."""
+        return self.objective.when_it_diverges
+
     def posterior(self, logits: Tensor, *, normalize: bool = True) -> Tensor:
         """Return P(class | x) for every class, in the shape of `logits`, in float32 for half precision.
 
@@ -285,6 +290,11 @@ class FPMLTerm(Term):
         if o.link.normalised and o.correction is None:
             return None
         return "f-PML", o.link, o.transition
+
+    @property
+    def when_it_diverges(self) -> str:
+        """Why a training with this term may diverge and what to do; see `Loss`."""
+        return self.objective.when_it_diverges
 
     def __call__(self, inputs: LabelledLogits) -> Tensor:
         """Return the loss (…, m) of each requested label."""

@@ -68,8 +68,10 @@ class Objective:
             raise InputError("the first argument is the divergence; pass class weights by name, as weight=….")
         check_numbers(passive_weight=passive_weight, floor=0.0 if floor is None else floor)
         f = divergences.get(divergence)
-        noise = _checked_noise(transition, correction)
+        if correction is not None and correction not in CORRECTIONS:
+            raise unknown_name("correction", correction, CORRECTIONS)
         resolved = _checked_link(link, correction)
+        noise = _checked_noise(transition, correction)  # after the names: a matrix does not mend a misspelt one
         if not (math.isfinite(passive_weight) and passive_weight > 0):
             raise InputError(f"passive_weight must be a positive number, got {passive_weight}.")
         modelled, removed = _parts(noise, correction)
@@ -115,6 +117,19 @@ class Objective:
     def replaces_labels(self) -> bool:
         """Whether `label_weights` differ from the labels."""
         return self.label_matrix is not None
+
+    @property
+    def when_it_diverges(self) -> str:
+        """Why a training may diverge and what to do; see `Loss.when_it_diverges`."""
+        if self.floor > 0:
+            return ""
+        if self.correction == "objective":
+            return (
+                "Without a floor the negative label weights of the objective correction reward ever smaller "
+                "posteriors, so that the loss has no lower bound. Use loss=fpml with loss.correction=forward, or with "
+                "loss.correction=objective and no loss.floor, which then has a default."
+            )
+        return "A floor under the posterior bounds the gradient of confident mistakes: loss.floor=0.05."
 
     def log_ratio(self, rows: Tensor) -> Tensor:
         """Return s = log D for the *training* labels, from logits (…, C).
@@ -225,8 +240,6 @@ def _checked_noise(transition: Transition | Matrix | None, correction: str | Non
                 f"a transition matrix was given, but no correction that uses it; choose one of {CORRECTIONS}."
             )
         return None
-    if correction not in CORRECTIONS:
-        raise unknown_name("correction", correction, CORRECTIONS)
     if transition is None:
         raise InputError(f"correction={correction!r} needs the noise: pass transition=pm.Transition(matrix).")
     noise = transition if isinstance(transition, Transition) else Transition(transition)
