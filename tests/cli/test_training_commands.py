@@ -224,6 +224,18 @@ def test_a_misspelt_name_comes_before_the_question_for_the_noise(capsys, tmp_pat
         assert err.startswith(f"postmax: {message}")
 
 
+@pytest.mark.filterwarnings("default::postmax.errors.PostmaxWarning")
+def test_a_correction_that_is_known_to_fail_is_a_line_and_following_it_is_none(capsys, tmp_path):
+    arguments = ("train", "digits", "noise=pair:0.45", *QUICK, "--out", tmp_path)
+    code, _, err = run(capsys, *arguments, "loss.correction=objective")
+    assert code == 0
+    assert err.count("\npostmax: warning: the objective correction") + err.startswith("postmax: warning: the") == 1
+    assert "Use loss.correction=forward" in err
+    code, _, err = run(capsys, *arguments, "loss.correction=forward")
+    assert code == 0
+    assert "warning" not in err
+
+
 def test_divergence_stops_at_once_and_is_remembered(capsys, tmp_path):
     arguments = (
         "breast-cancer",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from postmax import data, losses, plugins
 from postmax.cli.live import show_run
 from postmax.cli.stopping import Stopped
 from postmax.duration import in_words
-from postmax.errors import DataError, DivergedError, InputError
+from postmax.errors import DataError, DivergedError, InputError, PostmaxWarning
 from postmax.registry import unknown_name
 from postmax.report.numbers import per_cent
 from postmax.report.run_page import write_run_page
@@ -38,7 +39,7 @@ def train(arguments: list[str], config: Path | None, out: Path, *, dry_run: bool
         dry_run: Only say what would run and how long it would take.
         as_json: Print JSON.
     """
-    with _missing_plugins_named(None if config is None else RunFolder(config.parent)):
+    with _plain_warnings(), _missing_plugins_named(None if config is None else RunFolder(config.parent)):
         run = resolve(_configure(arguments, config))
         check_names(run.loss)
         _refuse_idle_transition(run)
@@ -52,8 +53,23 @@ def train(arguments: list[str], config: Path | None, out: Path, *, dry_run: bool
 def resume(folder: Path, *, previous: bool, restart: bool, as_json: bool) -> None:
     """Continue a run that was stopped."""
     run = RunFolder(folder)
-    with _missing_plugins_named(run):
+    with _plain_warnings(), _missing_plugins_named(run):
         _run(run.config(), run, as_json, previous=previous, restart=restart)
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Show a warning of postmax as a line, without the place in the code, which says nothing to a person."""
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, PostmaxWarning):
+            typer.echo(f"postmax: warning: {message}", err=True)
+        else:
+            usual(message, category, *place, **more)
+
+    with warnings.catch_warnings():
+        usual, warnings.showwarning = warnings.showwarning, show
+        yield
 
 
 @contextmanager

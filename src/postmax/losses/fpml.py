@@ -102,6 +102,7 @@ class FPMLLoss(ContractLoss):
         )
         objective.check_weight(weight)
         check_num_classes(num_classes, objective.num_classes)
+        objective.warn_if_far_behind()
 
     @property
     def objective(self) -> Objective:
