@@ -207,7 +207,10 @@ def test_errors_say_what_was_wrong_and_leave_nothing(capsys, tmp_path, monkeypat
     [
         (["loss.correction=foward"], "unknown correction 'foward'. Did you mean 'forward'?"),
         (["loss.correction=foward", "transition=estimated"], "unknown correction 'foward'. Did you mean 'forward'?"),
-        (["loss.corection=forward", "transition=estimated"], "unknown option of the loss fpml 'corection'. Did you mean"),
+        (
+            ["loss.corection=forward", "transition=estimated"],
+            "unknown option of the loss fpml 'corection'. Did you mean",
+        ),
         (["loss.correction=forward", "loss.link=sofmax"], "unknown link 'sofmax'. Did you mean 'softmax'?"),
         (["loss.correction=forward", "loss.divergence=gam"], "unknown divergence 'gam'. Did you mean 'gan'?"),
         (["loss.correction=forward"], "loss.correction=forward needs the noise, which is not known for table"),

@@ -44,7 +44,9 @@ class FPMLLoss(ContractLoss):
             and factored corrections, which need it.
         transition: The label noise, for the corrections.
         correction: How the noise is removed, for any invertible matrix.
-            "objective" trains on row ỹ of P⁻¹ in place of the one-hot label, unbiased (up to a factor unless floor=0);
+            "objective" trains on row ỹ of P⁻¹ in place of the one-hot label, unbiased (up to a factor unless floor=0).
+            It is for two classes, or for rows of P⁻¹ that sum up to less than 3 in absolute value. From 8 on there is
+            a `PostmaxWarning`, because "forward" was better in every measurement;
             "posterior" trains as if there were no noise and applies P⁻ᵀ in `posterior` and `predict`;
             "forward" trains PᵀD against the noisy labels, so that D is the clean posterior;
             "factored" does both, for P = S·U: "objective" for U, which are labels drawn at random for every class,

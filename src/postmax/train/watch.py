@@ -55,8 +55,8 @@ class LossWatch:
         """End the epoch and return the mean loss of each seed.
 
         Raises:
-            DivergedError: If one of the losses that were not looked at yet is not finite, or has exploded; or if nothing
-                was learnt, because each loss of a seed is where the loss is stuck.
+            DivergedError: If one of the losses that were not looked at yet is not finite, or has exploded; or if each
+                loss of a seed has the value from which nothing can be learnt.
             InputError: If there was no step.
         """
         if not self._losses:
