@@ -46,7 +46,7 @@ class Registry(Generic[T]):
         >>> colours.get("rad")
         Traceback (most recent call last):
         ...
-        postmax.errors.InputError: unknown colour 'rad'. Did you mean 'red'? Known: red.
+        postmax.errors.UnknownNameError: unknown colour 'rad'. Did you mean 'red'? Known: red.
     """
 
     def __init__(self, kind: str, package: str | None = None) -> None:
@@ -230,7 +230,7 @@ def check_options(owner: str, given: Iterable[str], known: Iterable[str]) -> Non
         >>> check_options("small", ["widht"], ["width", "init"])
         Traceback (most recent call last):
         ...
-        postmax.errors.InputError: unknown option of small 'widht'. Did you mean 'width'? Known: init, width.
+        postmax.errors.UnknownNameError: unknown option of small 'widht'. Did you mean 'width'? Known: init, width.
     """
     known = tuple(known)
     for option in given:
