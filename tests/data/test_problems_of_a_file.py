@@ -158,8 +158,8 @@ def test_other_problems_beside_decimal_commas(tmp_path):
 @pytest.mark.parametrize(
     ("cells", "decimal", "message"),
     [
-        (["1,234", "12,500"], ".", "holds numbers with commas, such as '1,234'. If they separate thousands"),
-        (["1,234,567", "5"], ".", "If they separate thousands"),
+        (["1,234", "12,500"], ".", "holds numbers with commas, such as '1,234'. If they are decimal commas, say"),
+        (["1,234,567", "5"], ".", "if they separate thousands"),
         (["1.5", "2"], ",", "decimal points, such as '1.5', but the decimal sign is said to be the comma"),
     ],
 )

@@ -46,8 +46,8 @@ def with_clear_decimals(
         else:
             option = advice(python='decimal=","', command="--decimal ,")
             problems.add(
-                f"{problem}. If they separate thousands, write the numbers without them. If they are decimal commas, "
-                f"say {option}."
+                f"{problem}. If they are decimal commas, say {option} and if they separate thousands, write the "
+                "numbers without them."
             )
     return go_on, left
 
