@@ -218,7 +218,7 @@ def test_errors_say_what_was_wrong_and_leave_nothing(capsys, tmp_path, monkeypat
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_a_misspelt_name_comes_before_the_question_for_the_noise(capsys, tmp_path, settings, message):
-    (tmp_path / "table.csv").write_text("a,y\n" + "".join(f"{row},{'uv'[row % 2]}\n" for row in range(40)))
+    (tmp_path / "table.csv").write_text("a,y\n" + "".join(f"{row % 7},{'uv'[row % 2]}\n" for row in range(40)))
     for more in ([], ["--dry-run"]):
         code, _, err = run(
             capsys, "train", tmp_path / "table.csv", "data.labels=y", *settings, *QUICK, "--out", tmp_path, *more
