@@ -34,7 +34,7 @@ def test_tuning_that_is_not_fair_is_refused(change, message):
 
 
 def test_a_grid_without_values_is_refused():
-    with pytest.raises(InputError, match=r"rows\.0\.grid"):
+    with pytest.raises(InputError, match=r"rows\.KL\.grid\.optimiser\.lr: expected 1 or more entries, got \[\]"):
         table(rows=[{"name": "KL", "grid": {"optimiser.lr": []}}])
 
 

@@ -277,7 +277,7 @@ def test_files_that_are_no_configuration(tmp_path, content):
 
 
 def test_missing_file(tmp_path):
-    with pytest.raises(DataError, match="could not be read as YAML: No such file"):
+    with pytest.raises(DataError, match="could not be read: No such file"):
         read_config(tmp_path / "none.yaml")
 
 

@@ -15,9 +15,9 @@ from postmax.tables.cells import Resolve, Resolver
 from postmax.tables.parts import Section
 from postmax.tables.spec import TableSpec
 from postmax.tables.trials import digest, tuning_of
-from postmax.train.config import explain
 from postmax.train.own_files import resolve
 from postmax.train.settings import read_yaml
+from postmax.train.validation_words import in_one_text, problems
 
 # What a file says once for all its rows.
 SHARED_BY_ROWS = ("budget", "columns", "seeds")
@@ -127,10 +127,12 @@ def read_tuned(path: str | Path) -> Tuned:
         DataError: If the file is missing or is not YAML.
         InputError: If the file holds something else.
     """
+    content = read_yaml(path)
     try:
-        return Tuned.model_validate(read_yaml(path))
+        return Tuned.model_validate(content)
     except ValidationError as error:
-        raise InputError(f"{path}: {explain(error, Tuned)} `postmax tune` writes such files.") from None
+        found = in_one_text(problems(error, Tuned, content), str(path))
+        raise InputError(f"{found} `postmax tune` writes such files.") from None
 
 
 def lender_of(spec: TableSpec, scale: str) -> TableSpec | None:
