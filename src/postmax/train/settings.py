@@ -22,7 +22,7 @@ class _Words(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Return the keys and values of a section."""
         seen: set[str] = set()
-        for key, _ in node.value:
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
             if key.value in seen:
                 problem = f"the key {key.value!r} is there twice"
                 raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
