@@ -32,8 +32,9 @@ _SERIES = 8
 _MATRICES = 9
 
 
-# A large table says more in its heat map, so fewer of its rows get plots. They would take most of the time, too.
+# A large table says most in its heat map, so it gets fewer other plots. They would take most of the time, too.
 _GROUPS_OF_A_LARGE_TABLE = 6
+_MATRICES_OF_A_LARGE_TABLE = 4
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ def draw(content: TableContent, headline: Table, folder: Path) -> TablePictures:
     large = is_large(headline)
     heats = heat_maps(headline) if large else []
     kept = _nearest(content.groups, heats) if large else content.groups[:_GROUPS]
+    matrices = content.matrices[: _MATRICES_OF_A_LARGE_TABLE if large else _MATRICES]
     groups = [Group(one.panel, one.row, one.series[:_SERIES]) for one in kept]
     shades = _colours(headline, groups)
     if large:
@@ -83,10 +85,10 @@ def draw(content: TableContent, headline: Table, folder: Path) -> TablePictures:
             heat=heat_view(headline) if heats else None,
             curves=first,
             more_curves=more,
-            noise=transition_pictures(content.matrices[:_MATRICES], folder),
+            noise=transition_pictures(matrices, folder),
             reliability=reliability_pictures(groups, shades, folder),
             chosen=_chosen(content, groups) if large else "",
-            left_out=_left_out(content, len(groups)),
+            left_out=_left_out(content, len(groups), len(matrices)),
         )
 
 
@@ -134,13 +136,15 @@ def _accuracy(headline: Table, chosen: Colours, folder: Path) -> list[Picture]:
     return pictures
 
 
-def _left_out(content: TableContent, drawn: int) -> str:
+def _left_out(content: TableContent, drawn: int, matrices: int) -> str:
     """Return a sentence about what is not drawn; empty if everything is."""
     parts = []
     if len(content.groups) > drawn:
         parts.append(f"{len(content.groups) - drawn} more rows")
     if any(len(group.series) > _SERIES for group in content.groups):
         parts.append(f"columns after the first {_SERIES}")
-    if len(content.matrices) > _MATRICES or any(len(one.classes) > MOST_CLASSES for one in content.matrices):
-        parts.append(f"matrices after the first {_MATRICES} or of more than {MOST_CLASSES} classes")
+    if len(content.matrices) > matrices:
+        parts.append(f"matrices after the first {matrices}")
+    if any(len(one.classes) > MOST_CLASSES for one in content.matrices):
+        parts.append(f"matrices of more than {MOST_CLASSES} classes")
     return f"Not drawn: {', '.join(parts)}." if parts else ""
