@@ -6,9 +6,12 @@ import math
 import random
 import re
 import statistics
+from pathlib import Path
 
 import pytest
+from PIL import Image
 from report_examples import large, realistic
+from results_pictures import RESULTS, draw, shipped
 
 from postmax.report.pictures.canvas import house_style
 from postmax.report.pictures.svg import drawing
@@ -168,3 +171,24 @@ def test_a_large_table_without_results(tmp_path):
     page = write_table_page(type(content)("Nothing", (empty,)), tmp_path).read_text("utf-8")
     assert '<h2 id="distances">' not in page
     assert not list(tmp_path.glob("*.png"))
+
+
+def test_the_picture_of_the_shipped_results_has_their_numbers(tmp_path):
+    """What docs/results/embeddings.md says about the table is what the heat map marks."""
+    table = shipped("embeddings")
+    (heat,) = heat_maps(table)
+    noisy = [column for column in heat.columns if column != "clean"]
+    first = {row: sum(heat.cells[row, column].as_good for column in noisy) for row in heat.rows}
+    text = Path(RESULTS / "embeddings.md").read_text("utf-8")
+    claims = re.findall(
+        r"^\| ([^|]+) \| (\d+)(?: of 12)? \| ([\d.]+) \| ([\d.]+) \| ([^|]+) \|$", text, flags=re.MULTILINE
+    )
+    assert len(claims) == len(heat.rows)
+    for row, wins, mean, largest, where in claims:
+        points = {column: heat.cells[row, column].points for column in noisy}
+        assert first[row] == int(wins), row
+        assert round(statistics.fmean(points.values()), 1) == float(mean), row
+        assert round(max(points.values()), 1) == float(largest), row
+        assert max(points, key=points.get) == where, row
+    with Image.open(draw("embeddings", tmp_path)) as drawn, Image.open(RESULTS / "embeddings.png") as kept:
+        assert drawn.size == kept.size

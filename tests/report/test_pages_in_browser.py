@@ -207,7 +207,7 @@ def test_a_heat_map_has_a_stronger_colour_where_the_distance_is_larger(browser, 
     far = {}
     for cell in cells:
         if cell["kind"] in ("", "best", "as-good") and cell["text"]:
-            red, green, blue = (float(part) for part in re.findall(r"[\d.]+", cell["colour"])[:3])
+            red, green, _ = (float(part) for part in re.findall(r"[\d.]+", cell["colour"])[:3])
             far[float(cell["text"])] = green - red if not dark else red
     # On a light page the colour gets less green, on a dark one more red.
     ordered = [far[points] for points in sorted(far)]

@@ -85,9 +85,7 @@ def _distances(panel: Panel, compare: str) -> dict[tuple[str, str], Distance]:
     by_contest: dict[str, dict[tuple[str, str], Cell]] = {}
     for (row, column), cell in panel.cells.items():
         by_contest.setdefault(column if compare == "rows" else row, {})[row, column] = cell
-    return {
-        key: _distance(cell, _best(cells.values())) for cells in by_contest.values() for key, cell in cells.items()
-    }
+    return {key: _distance(cell, _best(cells.values())) for cells in by_contest.values() for key, cell in cells.items()}
 
 
 def _best(cells: Iterable[Cell]) -> Cell | None:

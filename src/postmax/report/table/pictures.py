@@ -112,10 +112,7 @@ def _nearest(groups: Sequence[Group], heats: Sequence[HeatMap]) -> list[Group]:
 def _chosen(content: TableContent, groups: Sequence[Group]) -> str:
     if len(groups) == len(content.groups) and not any(len(one.series) > _SERIES for one in content.groups):
         return ""
-    return (
-        f"Drawn for the {len(groups)} rows that are nearest to the best, in the first {_SERIES} columns. "
-        "`postmax report FOLDER`, with a folder of the list below, draws those of any run."
-    )
+    return f"Drawn for the {len(groups)} rows that are nearest to the best, in the first {_SERIES} columns."
 
 
 def _colours(headline: Table, groups: Sequence[Group]) -> dict[str, str]:
