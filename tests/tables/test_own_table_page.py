@@ -76,3 +76,22 @@ def test_the_error_on_the_page_is_the_real_one(example):
         load("mine.yaml")
     shown = re.search(r"^postmax: (mine\.yaml has .*?)\n```", PAGE, flags=re.DOTALL | re.MULTILINE)[1]
     assert str(error.value).startswith(shown)
+
+
+def test_the_command_line_says_what_is_wrong_and_its_hints_work(example, capfd):
+    def refused(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main(["reproduce", *arguments, "--dry-run"])
+        assert stop.value.code == 2
+        return capfd.readouterr().err
+
+    example.write_text(EXAMPLE.replace("title:", "titel:", 1), "utf-8")
+    text = refused("mine.yaml", "--scale", "quick")
+    assert "title is missing: the heading of the table." in text
+    assert "unknown key 'titel'. Did you mean 'title'?" in text
+    assert "pydantic" not in text
+    example.write_text(EXAMPLE, "utf-8")
+    assert re.search(r"give the whole name of the file: (\S+)\.\n", refused("mine"))[1] == "mine.yaml"
+    hint = re.search(r"such as (--scale) (\w+)\.", refused("mine.yaml", "--scale", "small"))
+    assert "'CEE' (did you mean 'CE'?), 'x'" in refused("mine.yaml", "--scale", "quick", "--rows", "CEE,GCE,x")
+    run("reproduce", "mine.yaml", hint[1], hint[2], "--rows", "ce", "--columns", "40 %", "--dry-run", "--json")
