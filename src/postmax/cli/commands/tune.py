@@ -15,7 +15,9 @@ def tune(
     table: Annotated[
         str,
         typer.Argument(
-            metavar="TABLE", help="A name of `postmax list tables`, or your own file such as mine.yaml.", show_default=False
+            metavar="TABLE",
+            help="A name of `postmax list tables`, or your own file such as mine.yaml.",
+            show_default=False,
         ),
     ],
     scale: Annotated[str, typer.Option("--scale", "-s", help="A scale with a tuning section.")] = "cpu",

@@ -154,8 +154,9 @@ def from_json(content: Mapping[str, Any]) -> Table:
 
 
 def _cell(plain: Mapping[str, Any]) -> Cell:
-    found = {field.name: plain[field.name] for field in fields(Cell) if field.name in plain}
-    return Cell(**{name: tuple(value) if isinstance(value, list) else value for name, value in found.items()})
+    found: dict[str, Any] = {field.name: plain[field.name] for field in fields(Cell) if field.name in plain}
+    found |= {name: tuple(value) for name, value in found.items() if isinstance(value, list)}
+    return Cell(**found)
 
 
 def _plain(table: Table, cell: Cell) -> dict[str, Any]:
