@@ -132,7 +132,7 @@ def read_tuned(path: str | Path) -> Tuned:
         return Tuned.model_validate(content)
     except ValidationError as error:
         found = in_one_text(problems(error, Tuned, content), str(path))
-        raise InputError(f"{found} `postmax tune` writes such files.") from None
+        raise InputError(f"{found}\n`postmax tune` writes such files.") from None
 
 
 def lender_of(spec: TableSpec, scale: str) -> TableSpec | None:
