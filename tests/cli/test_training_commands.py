@@ -182,7 +182,7 @@ def test_dry_run_trains_nothing_and_tells_how_long(capsys, tmp_path):
         (["resume", "nowhere"], ["nowhere", "not the folder of a run"]),
         (["reproduce", "breast-cancr"], ["Did you mean 'breast-cancer'"]),
         (["reproduce", "breast-cancer", "--scale", "cpus"], ["Did you mean 'cpu'"]),
-        (["reproduce", "breast-cancer", "--rows", "KLL"], ["kll", "Did you mean 'kl'"]),
+        (["reproduce", "breast-cancer", "--rows", "KLL"], ["'KLL' (did you mean 'KL'?)"]),
         (["reproduce", "breast-cancer", "epoch=1"], ["'epoch'", "Did you mean 'epochs'"]),
         (["reproduce", "breast-cancer", "--tuned", "none.yaml"], ["none.yaml", "No such file"]),
         (["tune", "breast-cancer"], ["breast-cancer does not say how to tune at scale cpu", "scales.cpu.tuning"]),
