@@ -75,7 +75,7 @@ def test_the_error_on_the_page_is_the_real_one(example):
     example.write_text(yaml.safe_dump(content, sort_keys=False), "utf-8")
     with pytest.raises(InputError) as error:
         load("mine.yaml")
-    shown = re.search(r"^postmax: (mine\.yaml has .*?)\n```", PAGE, flags=re.DOTALL | re.MULTILINE)[1]
+    shown = re.search(r"^postmax: (mine\.yaml: .*?)\n```", PAGE, flags=re.DOTALL | re.MULTILINE)[1]
     assert str(error.value).startswith(shown)
 
 

@@ -179,17 +179,20 @@ def test_overrides_that_would_make_the_table_lie_are_refused(override, message):
             {"scales": {"cpu": {"seeds": 1, "stak": 1}}},
             "unknown key 'scales.cpu.stak'. Did you mean 'scales.cpu.stack'",
         ),
-        ({"scales": {}}, "scales: expected 1 or more entries, got {}"),
-        ({"scales": {"cpu": {"seeds": 0}}}, "scales.cpu.seeds: expected 1 or more, or a list, got 0"),
-        ({"scales": {"cpu": {"seeds": "many"}}}, "scales.cpu.seeds: expected a whole number, or a list, got 'many'"),
-        ({"rows": [{"name": 5}]}, r"rows.#1.name: expected text \(put numbers in quotes\), got 5"),
-        ({"run": "digits"}, "run: expected keys and values, got 'digits'"),
-        ({"reported": {"Low": {"KL": {"plain": "high"}}}}, "reported.Low.KL.plain: expected a number, got 'high'"),
-        ({"title": None}, "title: expected text .*, got None"),
+        ({"scales": {}}, "scales must be one or more keys with values, not {}"),
+        (
+            {"scales": {"cpu": {"seeds": 0}}},
+            "scales.cpu.seeds must be a whole number of at least 1 or a list of whole numbers, not 0",
+        ),
+        ({"scales": {"cpu": {"seeds": "many"}}}, "scales.cpu.seeds must be a whole number .* not 'many'"),
+        ({"rows": [{"name": 5}]}, "rows.5.name must be a text, not 5"),
+        ({"run": "digits"}, "run must be keys with values, not 'digits'"),
+        ({"reported": {"Low": {"KL": {"plain": "high"}}}}, "reported.Low.KL.plain must be a number, not 'high'"),
+        ({"title": None}, "title must be a text, but it is empty"),
         ({"rows": [{"name": "KL"}, {"name": "kl"}]}, "rows: 'kl' is there twice"),
         ({"reported": {"Lo": {}}}, "reported: panel 'Lo' is not among Low, High"),
         ({"reported": {"Low": {"KL": {"plane": 1}}}}, "reported: column 'plane' is not among plain"),
-        ({"compare": "cells"}, "compare: expected 'rows' or 'columns', got 'cells'"),
+        ({"compare": "cells"}, "compare must be one of rows, columns, not 'cells'"),
         (
             {"rows": [{"name": "KL", "at": {"smal": {}}}], "reported": {}},
             "row 'KL', at: 'smal' is not among small, other",
@@ -222,17 +225,17 @@ def test_all_that_is_missing_or_unknown_is_said_at_once():
     with pytest.raises(InputError) as error:
         catalogue.make(found, name="mine", where="mine.yaml")
     first, *lines = str(error.value).splitlines()
-    assert first == "mine.yaml has 9 problems:"
+    assert first == "mine.yaml: 9 problems"
     beginnings = [
         "title is missing: the heading of the table.",
         "scales.small.seeds is missing: how many seeds, counted from 0, or a list of seeds.",
         "scales.small.tuning.seeds is missing: the seeds with which settings are tried.",
         "scales.small.tuning.budget is missing: the most settings that a row may try",
-        "unknown key 'scales.small.stak'. Did you mean 'scales.small.stack'? Known here: seeds, stack, set, note",
-        "unknown key 'rows.KL.sett'. Did you mean 'rows.KL.set'? Known here: name, set, at, optional, grid.",
+        "unknown key 'scales.small.stak'. Did you mean 'scales.small.stack'?",
+        "unknown key 'rows.KL.sett'. Did you mean 'rows.KL.set'?",
         "rows.#2.name is missing: the heading.",
         "columns is missing: the columns, from left to right.",
-        "unknown key 'titel'. Did you mean 'title'? Known here: name, title, about",
+        "unknown key 'titel'. Did you mean 'title'?",
         "Every key of a table is explained in docs/own-table.md.",
     ]
     for line, beginning in zip(lines, beginnings, strict=True):
@@ -245,7 +248,7 @@ def test_all_contradictions_are_said_at_once():
     with pytest.raises(InputError) as error:
         table(reported=reported, panels=panels)
     assert str(error.value).splitlines()[:-1] == [
-        "the table has 3 problems:",
+        "the table: 3 problems",
         "  reported: row 'LK' is not among KL, SL, Pearson.",
         "  reported: column 'plane' is not among plain, posterior, forward, clean.",
         "  panel 'Low', at: 'smal' is not among small, other.",

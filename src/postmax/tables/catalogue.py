@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from postmax.errors import DataError, InputError
 from postmax.registry import Registry, unknown_name
 from postmax.tables.spec import TableSpec
+from postmax.train.explanation import explain
 from postmax.train.settings import read_yaml
-from postmax.train.validation_words import in_one_text, problems
 
 _SHIPPED = Path(__file__).resolve().parent / "definitions"
 _registered: Registry[Path] = Registry("table")
@@ -123,8 +123,8 @@ def make(content: dict[str, Any], *, name: str, where: str = "the table") -> Tab
     try:
         spec = TableSpec.model_validate(content)
     except ValidationError as error:
-        found = in_one_text(problems(error, TableSpec, content), where)
-        raise InputError(f"{found}\nEvery key of a table is explained in docs/own-table.md.") from None
+        hint = "Every key of a table is explained in docs/own-table.md."
+        raise InputError(f"{where}: {explain(error, TableSpec, content)}\n{hint}") from None
     for scale, size in spec.scales.items():
         lender = size.tuned_by
         if lender is not None and not _is_path(lender) and _file_of(lender) is None:

@@ -15,9 +15,9 @@ from postmax.tables.cells import Resolve, Resolver
 from postmax.tables.parts import Section
 from postmax.tables.spec import TableSpec
 from postmax.tables.trials import digest, tuning_of
+from postmax.train.explanation import explain
 from postmax.train.own_files import resolve
 from postmax.train.settings import read_yaml
-from postmax.train.validation_words import in_one_text, problems
 
 # What a file says once for all its rows.
 SHARED_BY_ROWS = ("budget", "columns", "seeds")
@@ -131,8 +131,7 @@ def read_tuned(path: str | Path) -> Tuned:
     try:
         return Tuned.model_validate(content)
     except ValidationError as error:
-        found = in_one_text(problems(error, Tuned, content), str(path))
-        raise InputError(f"{found}\n`postmax tune` writes such files.") from None
+        raise InputError(f"{path}: {explain(error, Tuned, content)}\n`postmax tune` writes such files.") from None
 
 
 def lender_of(spec: TableSpec, scale: str) -> TableSpec | None:
