@@ -82,6 +82,15 @@ def _one_thread():
     torch.set_num_threads(1)
 
 
+@pytest.fixture
+def bf16():
+    """Skip the test where the CPU cannot compute in bfloat16."""
+    from postmax.train.precision import bf16_on_cpu  # noqa: PLC0415 (imports half of the library)
+
+    if (reason := bf16_on_cpu().reason) is not None:
+        pytest.skip(f"bfloat16 {reason} on this CPU")
+
+
 @pytest.fixture(scope="session")
 def forks():
     """A process that has imported everything and forks for each run that is to be killed."""
