@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from postmax.sweep.cores import cores
+
 TESTS = Path(__file__).parent
 collect_ignore = ["plugin_package"]  # looking for doctests would import the plugin, which registers names
 WHOLE_PROGRAMS = ("cli", "examples", "report", "sweep", "test_plugins.py", "test_recipes.py")
@@ -27,6 +29,12 @@ def pytest_addoption(parser):
         metavar="N",
         help="run at most N cases of every parametrised test function (default: all of them)",
     )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """`-n auto`: one process for each core that we may use. More than eight would fill the memory with copies of torch."""
+    return min(cores(), 8)
 
 
 @pytest.hookimpl(tryfirst=True)
