@@ -33,7 +33,7 @@ def pytest_addoption(parser):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    """`-n auto`: one process for each core that we may use. More than eight would fill the memory with copies of torch."""
+    """`-n auto`: a process for each core that we may use, up to eight. Each takes the memory of a copy of torch."""
     return min(cores(), 8)
 
 

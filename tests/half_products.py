@@ -4,7 +4,19 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 HALF = (torch.bfloat16, torch.float16)
-PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "linear", "convolution", "convolution_backward")
+PRODUCTS = (
+    "mm",
+    "bmm",
+    "addmm",
+    "baddbmm",
+    "addbmm",
+    "mv",
+    "addmv",
+    "dot",
+    "linear",
+    "convolution",
+    "convolution_backward",
+)
 
 
 class HalfProducts(TorchDispatchMode):
