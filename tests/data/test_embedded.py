@@ -18,6 +18,7 @@ from postmax.data.cifar import read_cifar
 from postmax.data.cifar_n import CIFAR10N, read_cifar_n
 from postmax.data.embedded import extract, features_path, load_features, principal_components, read_embedded
 from postmax.errors import DataError, MissingDependency
+from postmax.progress import listening
 
 RAW, REDUCED = "cifar10-lite0-112.npz", "cifar10-lite0-112-128.npz"
 WIDTH = 140
@@ -121,17 +122,18 @@ def test_the_catalogue_has_one_for_each_label_set():
 # Features that are not there yet
 
 
-def test_missing_features_are_computed_once_and_kept(tmp_path, images, monkeypatch, capfd):
+def test_missing_features_are_computed_once_and_kept(tmp_path, images, monkeypatch):
     layout, _ = images
-    made = []
+    made, told = [], []
     monkeypatch.setattr(embedded, "extractor", lambda: made.append(1) or ColourChannels())
     monkeypatch.setattr(embedded, "_AT_ONCE", 30)
     request = Request(tmp_path, "train")
-    train, test = load_features(layout, request, size=32)
+    with listening(lambda stage: told.append(str(stage))):
+        train, test = load_features(layout, request, size=32)
     for split, found in (("train", train), ("test", test)):
         pixels = read_cifar(layout, replace(request, split=split)).inputs.float()
         torch.testing.assert_close(found, ((pixels - 127) / 128).mean((2, 3)).half().float(), rtol=0, atol=1e-3)
-    assert "features of 30 of 100 images" in capfd.readouterr().err
+    assert "computing features: 30 of 200 images (15 %)" in told
     with np.load(features_path(tmp_path, 32), allow_pickle=False) as kept:
         assert {name: kept[name].dtype for name in kept.files} == {"train": np.float16, "test": np.float16}
     assert torch.equal(load_features(layout, request, size=32)[0], train)
