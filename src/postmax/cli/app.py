@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-import postmax
-from postmax.cli import noise
-from postmax.cli.doctor import doctor
-from postmax.cli.listing import list_
-from postmax.cli.reproduce import report, reproduce
-from postmax.cli.train import resume, train
-from postmax.cli.tune import tune
+from postmax.cli.commands import noise
+from postmax.cli.commands.doctor import doctor
+from postmax.cli.commands.listing import list_
+from postmax.cli.commands.reproduce import report, reproduce
+from postmax.cli.commands.train import resume, train
+from postmax.cli.commands.tune import tune
+from postmax.version import __version__
 
 app = typer.Typer(
     help="Good classifiers from wrong labels.",
@@ -30,7 +30,7 @@ app.add_typer(noise.app, name="noise")
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"postmax {postmax.__version__}")
+        typer.echo(f"postmax {__version__}")
         raise typer.Exit
 
 

@@ -16,6 +16,7 @@ from postmax.runs import checkpoint
 from postmax.runs.checkpoint import Checkpoint, DamagedRun
 from postmax.runs.environment import environment
 from postmax.runs.folder import RunFolder
+from postmax.runs.remedies import start_again
 from postmax.runs.saved import save_weights
 from postmax.train.build import Built, build
 from postmax.train.config import RunConfig
@@ -197,13 +198,13 @@ class _Execution:
 
     def _restore(self, saved: Checkpoint) -> None:
         if saved.values["run_id"] != self.config.run_id:
-            raise DamagedRun(f"{self.run.path}: the checkpoint belongs to another run; start again with --restart.")
+            raise DamagedRun(f"{self.run.path}: the checkpoint belongs to another run. {start_again(self.run.path)}")
         try:
             self.built.trainer.restore(State(saved.part("trainer"), saved.values["trainer"]))
         except (KeyError, RuntimeError, ValueError) as error:
             raise DamagedRun(
-                f"{self.run.path}: the checkpoint does not fit the method as it is now ({error}); start again with "
-                "--restart."
+                f"{self.run.path}: the checkpoint does not fit the method as it is now ({error}). "
+                f"{start_again(self.run.path)}"
             ) from error
         self.keeper.restore(saved.part("kept"), saved.values["kept"])
         self.done, self.seconds = saved.epoch, saved.values["seconds"]
@@ -211,7 +212,7 @@ class _Execution:
         if len(self.records) != self.done * len(self.config.seeds):
             raise DamagedRun(
                 f"{self.run.path}: metrics.jsonl has lost epochs that the checkpoint of epoch {self.done} knows. "
-                "Start again with --restart."
+                f"{start_again(self.run.path)}"
             )
 
     def _result(self) -> RunResult:
