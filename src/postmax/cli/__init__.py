@@ -22,17 +22,17 @@ def main(arguments: list[str] | None = None) -> None:
     Args:
         arguments: The words after `postmax`; by default those of the command line.
     """
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character must not make a command fail whose work is done.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
     try:
         with stoppable(), command_line():
+            for stream in (sys.stdout, sys.stderr):
+                # A terminal that cannot show a character must not make a command fail whose work is done.
+                if isinstance(stream, io.TextIOWrapper):
+                    stream.reconfigure(errors="replace")
             _run(sys.argv[1:] if arguments is None else arguments)
     except PostmaxError as error:
         _fail(str(error), 2 if isinstance(error, InputError) else 1)
-    except Stopped as stop:
-        _fail("stopped.", stop.exit_code)
+    except (Stopped, KeyboardInterrupt) as stop:
+        _fail("stopped.", stop.exit_code if isinstance(stop, Stopped) else 130)
     except BrokenPipeError:
         # The program that reads the output has ended, as in `postmax … | head`. That is not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
