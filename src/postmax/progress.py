@@ -108,28 +108,34 @@ class Lines:
     ) -> None:
         self._say = say or _to_standard_error
         self._every, self._share, self._patience, self._clock = every, share, patience, clock
-        self._what = ""
-        self._begun = self._last = 0.0
-        self._told_share = 0.0
-        self._mentioned = False
+        self._works: dict[str, _Work] = {}
 
     def __call__(self, stage: Stage) -> None:
-        now = self._clock()
+        """Write a line, if it is time for one."""
         if not stage.amount:
             self._say(str(stage))
             return
-        if stage.what != self._what:
-            self._what, self._begun, self._last = stage.what, now, now
-            self._told_share, self._mentioned = 0.0, False
-        share = stage.share
-        waited = now - self._last
-        further = self._share is not None and share is not None and share - self._told_share >= self._share - 1e-9
-        is_end = share is not None and share >= 1 and self._told_share < 1
-        due = waited >= self._every or (further and waited >= self._patience) or (is_end and self._mentioned)
-        if due and now - self._begun >= self._patience:
+        now, share = self._clock(), stage.share or 0.0
+        work = self._works.get(stage.what)
+        if work is None or stage.done < work.done:  # the same work has begun again
+            work = self._works[stage.what] = _Work(begun=now, told=now)
+        work.done = stage.done
+        waited = now - work.told
+        further = self._share is not None and share - work.share >= self._share - 1e-9 and waited >= self._patience
+        last = share >= 1 and work.share > 0
+        if (waited >= self._every or further or last) and work.share < 1 and now - work.begun >= self._patience:
             self._say(str(stage))
-            self._last, self._mentioned = now, True
-            self._told_share = self._told_share if share is None else share
+            work.told, work.share = now, share
+
+
+@dataclass
+class _Work:
+    """What was said about a piece of work: when, and at which share. `done` is how far it was when it was last seen."""
+
+    begun: float
+    told: float
+    share: float = 0.0
+    done: float = 0.0
 
 
 def _to_standard_error(text: str) -> None:
