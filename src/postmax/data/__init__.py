@@ -5,7 +5,7 @@ from __future__ import annotations
 from postmax.data.arrays import MappedArray, read_npz
 from postmax.data.augment import Augment, Draw, standard
 from postmax.data.batches import Batch, Batches, generator_for
-from postmax.data.catalogue import Request, is_clean, load, names, register, splits
+from postmax.data.catalogue import Needed, Request, absent, files, is_clean, load, names, register, splits
 from postmax.data.columns import read_columns
 from postmax.data.dataset import Dataset, RowSource, Statistics
 from postmax.data.files import data_root
@@ -32,6 +32,7 @@ __all__ = [
     "LabelColumn",
     "MappedArray",
     "Mixed",
+    "Needed",
     "Request",
     "RowSource",
     "Statistics",

@@ -13,6 +13,20 @@ from postmax.data.request import Needed, Request
 from postmax.errors import DataError
 from postmax.registry import Registry
 
+__all__ = [
+    "Needed",
+    "Request",
+    "Source",
+    "absent",
+    "files",
+    "is_clean",
+    "load",
+    "names",
+    "register",
+    "splits",
+    "usual_augmentation",
+]
+
 
 @dataclass(frozen=True)
 class Source:
