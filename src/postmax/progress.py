@@ -83,6 +83,15 @@ def never_silent() -> Iterator[None]:
         yield
 
 
+def silent(stage: Stage) -> None:
+    """Say nothing, also about work of many minutes: a listener for output that programs read."""
+
+
+def is_silent() -> bool:
+    """Return whether somebody asked for silence."""
+    return _listener.get() is silent
+
+
 class Lines:
     """A listener that writes a line now and then, for logs and for programs.
 

@@ -11,6 +11,7 @@ import typer
 
 from postmax import estimation
 from postmax.cli.estimation import read_evidence, tell, tell_json
+from postmax.cli.live import show_stages
 from postmax.cli.text import print_matrix
 from postmax.data.files import existing_file
 from postmax.data.label_column import LabelColumn, comparable, encode_column, read_labels, write_labels
@@ -84,15 +85,16 @@ def estimate(
     check_picture(plot)
     _spare([out, plot], file, force)
     evidence = read_evidence(existing_file(file), label, drop, missing)
-    found = estimation.estimate_transition(
-        evidence.probabilities,
-        evidence.encoded.codes,
-        features=evidence.features,
-        classes=evidence.encoded.classes,
-        method=method or estimation.DEFAULT,
-        replicates=replicates,
-        seed=seed,
-    )
+    with show_stages(quiet=as_json):
+        found = estimation.estimate_transition(
+            evidence.probabilities,
+            evidence.encoded.codes,
+            features=evidence.features,
+            classes=evidence.encoded.classes,
+            method=method or estimation.DEFAULT,
+            replicates=replicates,
+            seed=seed,
+        )
     found.save(out)
     low, high = found.noise_rate_interval
     title = f"{file.name}: {found.noise_rate:.1%} of the labels are wrong ({low:.1%} to {high:.1%})"

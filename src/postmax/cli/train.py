@@ -12,7 +12,8 @@ from typing import Any
 import typer
 
 from postmax import data, losses, plugins
-from postmax.cli.live import show_run
+from postmax.cli.live import show_run, show_stages
+from postmax.cli.started import seconds_since_start
 from postmax.cli.stopping import Stopped
 from postmax.duration import in_words
 from postmax.errors import DataError, DivergedError, InputError
@@ -24,7 +25,10 @@ from postmax.runs import RunFolder, execute
 from postmax.train import RunConfig, make_config, resolve
 from postmax.train.defaults import with_defaults
 from postmax.train.settings import read_yaml, with_overrides
-from postmax.train.timing import measure_epoch_seconds
+from postmax.train.timing import NotHere, measure_estimates, measure_run
+
+# How long the page of a run takes, and the end of the process.
+_PAGE_SECONDS = 1.5
 
 
 def train(arguments: list[str], config: Path | None, out: Path, *, dry_run: bool, as_json: bool) -> None:
@@ -110,15 +114,27 @@ def _source(text: str) -> dict[str, str]:
 
 
 def _tell_plan(run: RunConfig, folder: RunFolder, as_json: bool) -> None:
-    seconds = 0.0 if folder.state == "done" else measure_epoch_seconds(run) * run.epochs
+    start_up, seconds, reason = seconds_since_start(), None, ""
+    try:
+        with show_stages(quiet=as_json):
+            seconds = 0.0 if folder.state == "done" else start_up + _seconds_of(run) + _PAGE_SECONDS
+    except NotHere as error:
+        reason = str(error)
     if as_json:
-        typer.echo(json.dumps({"folder": str(folder.path), "state": folder.state, "seconds": seconds}))
+        plan = {"folder": str(folder.path), "state": folder.state, "seconds": seconds}
+        typer.echo(json.dumps(plan | ({"not_known": reason} if reason else {})))
         return
     typer.echo(run.to_yaml())
     state = {"done": "is done", "started": "would continue", "failed": "failed before", "new": "would begin"}[
         folder.state
     ]
-    typer.echo(f"The run {state} in {folder.path}, and takes about {in_words(seconds)}.")
+    takes = f"takes about {in_words(seconds)}" if seconds is not None else f"its time is not known: {reason}"
+    typer.echo(f"The run {state} in {folder.path}, and {takes}.")
+
+
+def _seconds_of(run: RunConfig) -> float:
+    cost = measure_run(run)
+    return cost.once + cost.start + measure_estimates(run) + cost.epoch * run.epochs
 
 
 def _run(config: RunConfig, folder: RunFolder, as_json: bool, *, previous: bool = False, restart: bool = False) -> None:
@@ -128,7 +144,7 @@ def _run(config: RunConfig, folder: RunFolder, as_json: bool, *, previous: bool 
             f"{folder.failure()} The run failed like this before; `postmax resume {quoted} --restart` tries it again."
         )
     try:
-        with show_run(config.data.name or Path(config.data.path or "").name) as show:
+        with show_run(config.data.name or Path(config.data.path or "").name, quiet=as_json) as show:
             execute(config, folder.path, progress=show, previous=previous, restart=restart)
     except Stopped as stop:
         begun = (folder.path / "config.yaml").exists()

@@ -18,10 +18,10 @@ __all__ = [
     "Request",
     "Source",
     "absent",
-    "files",
     "is_clean",
     "load",
     "names",
+    "needed_files",
     "register",
     "splits",
     "usual_augmentation",
@@ -122,11 +122,11 @@ def usual_augmentation(name: str) -> Augment | None:
     return _SOURCES.get(name).augment
 
 
-def files(name: str) -> tuple[Needed, ...]:
+def needed_files(name: str) -> tuple[Needed, ...]:
     """Return what the data set called `name` is read from; nothing for one that comes with a package.
 
     Example:
-        >>> [needed.places[0] for needed in files("cifar10")]
+        >>> [needed.places[0] for needed in needed_files("cifar10")]
         ['cifar-10-batches-py']
     """
     return _SOURCES.get(name).files
@@ -139,7 +139,7 @@ def absent(name: str, root: str | Path | None = None) -> tuple[Needed, ...]:
         >>> absent("digits")
         ()
     """
-    return tuple(needed for needed in files(name) if needed.found(data_root(root)) is None)
+    return tuple(needed for needed in needed_files(name) if needed.found(data_root(root)) is None)
 
 
 def load(name: str, *, split: str = "train", root: str | Path | None = None, download: bool = False) -> Dataset:

@@ -102,11 +102,13 @@ def _transfer(remote: RemoteFile, part: Path) -> None:
         # Nothing lies beyond what we have: it is complete, or of another version. The checksum tells.
         if error.code == 416 and start:
             return
-        raise DataError(f"{remote.url} answers {error.code} {error.reason}. It has moved: {_by_hand(part)}") from error
+        raise DataError(
+            f"{remote.url} answers {error.code} {error.reason}. It has moved: {_by_hand(remote, part)}"
+        ) from error
     except (OSError, HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise DataError(
-            f"{remote.url} cannot be downloaded: {reason}. Try again to resume, or {_by_hand(part)}"
+            f"{remote.url} cannot be downloaded: {reason}. Try again to resume, or {_by_hand(remote, part)}"
         ) from error
 
 
@@ -125,5 +127,6 @@ def _save(response: HTTPResponse, part: Path, start: int, name: str) -> None:
         raise ConnectionError(f"the connection ended after {done:,} of {total:,} bytes")
 
 
-def _by_hand(part: Path) -> str:
-    return f"fetch it by other means and put it at {part.with_suffix('')}."
+def _by_hand(remote: RemoteFile, part: Path) -> str:
+    checksum = f"{remote.algorithm.upper()} {remote.checksum}"
+    return f"fetch it by other means and put it at {part.with_suffix('')} ({checksum})."

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from postmax.data.catalogue import absent, files, load, splits
+from postmax.data.catalogue import absent, load, needed_files, splits
 from postmax.data.files import data_root
 from postmax.data.request import Needed, Request
-from postmax.errors import DataError, PostmaxError
+from postmax.errors import DataError
 from postmax.progress import Stage, tell
 
 
@@ -41,7 +41,7 @@ def get(name: str, *, root: str | Path | None = None) -> Got:
 
     Example:
         >>> get("digits").rows
-        {'train': 1437, 'test': 360, 'all': 1797}
+        {'all': 1797, 'train': 1437, 'test': 360}
     """
     folder = data_root(root)
     missing = absent(name, folder)
@@ -84,10 +84,10 @@ def state_of(name: str, root: Path) -> str:
 
     Example:
         >>> state_of("digits", Path("nowhere"))
-        'comes with scikit-learn'
+        'needs no files'
     """
-    if not files(name):
-        return "comes with scikit-learn"
+    if not needed_files(name):
+        return "needs no files"
     missing = absent(name, root)
     if not missing:
         return "here"

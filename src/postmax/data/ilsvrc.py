@@ -97,6 +97,4 @@ def _devkit_ids(path: Path) -> dict[str, str]:
 
 
 for _name, _classes in (("ilsvrc12-mini", MINI_CLASSES), ("ilsvrc12", None)):
-    register(
-        _name, partial(read_ilsvrc, _name, _classes), splits=("test",), augment=AUGMENT, files=[SYNSETS, _IMAGES]
-    )
+    register(_name, partial(read_ilsvrc, _name, _classes), splits=("test",), augment=AUGMENT, files=[SYNSETS, _IMAGES])

@@ -52,7 +52,7 @@ class Plan:
             return None
         if not self.expected:
             return 0.0
-        return self.once + max(sum(self.expected.values()) / max(1, self.workers), max(self.expected.values()))
+        return self.once + max(sum(self.expected.values()) / max(1, self.workers), *self.expected.values())
 
 
 def plan(

@@ -85,9 +85,7 @@ def measure_estimates(config: RunConfig) -> float:
         if isinstance(train.inputs, Tensor) and not kept_at(train, train.inputs).exists():
             missing += 1
             if not seconds:
-                seconds = measure_estimate_seconds(
-                    train.inputs, train.labels, train.num_classes, replicates=REPLICATES
-                )
+                seconds = measure_estimate_seconds(train.inputs, train.labels, train.num_classes, replicates=REPLICATES)
     return missing * seconds
 
 
