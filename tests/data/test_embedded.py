@@ -1,6 +1,10 @@
 """CIFAR-10 as frozen features: reduced by the training rows alone, kept, and never out of step with the labels."""
 
+import multiprocessing
+import os
+import signal
 import sys
+import time
 from dataclasses import replace
 from functools import partial
 from types import ModuleType, SimpleNamespace
@@ -138,6 +142,79 @@ def test_missing_features_are_computed_once_and_kept(tmp_path, images, monkeypat
         assert {name: kept[name].dtype for name in kept.files} == {"train": np.float16, "test": np.float16}
     assert torch.equal(load_features(layout, request, size=32)[0], train)
     assert len(made) == 1
+
+
+class SlowChannels(ColourChannels):
+    """Leaves a trace of each use, and waits after the first images until it may go on."""
+
+    def __init__(self, folder):
+        super().__init__()
+        self.folder = folder
+
+    def extract_features(self, images):
+        (self.folder / f"computed-{os.getpid()}").touch()
+        while not (self.folder / "go").exists():
+            time.sleep(0.01)
+        return super().extract_features(images)
+
+
+def ask_for_features(layout, root, traces):
+    """The body of a process that needs the features."""
+    embedded.extractor = lambda: SlowChannels(traces)
+    embedded._AT_ONCE = 30
+    torch.set_num_threads(1)
+    with listening(lambda stage: (traces / f"said-{os.getpid()}-{stage.what.partition(' (')[0]}").touch()):
+        load_features(layout, Request(root, "train"), size=32)
+
+
+def ask(*arguments):
+    process = multiprocessing.get_context("fork").Process(target=ask_for_features, args=arguments)
+    process.start()
+    return process
+
+
+@pytest.fixture
+def traces(tmp_path):
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    return folder
+
+
+def wait_for(path):
+    deadline = time.monotonic() + 30
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path.name} never came"
+        time.sleep(0.01)
+
+
+def test_two_processes_that_need_the_features_at_once_compute_them_once(tmp_path, images, traces):
+    layout, _ = images
+    first = ask(layout, tmp_path, traces)
+    wait_for(traces / f"computed-{first.pid}")
+    second = ask(layout, tmp_path, traces)
+    wait_for(traces / f"said-{second.pid}-waiting for cifar10-lite0-32.npz")
+    (traces / "go").touch()
+    for process in (first, second):
+        process.join()
+        assert process.exitcode == 0
+    assert [path.name for path in traces.glob("computed-*")] == [f"computed-{first.pid}"]
+    assert len(load_features(layout, Request(tmp_path, "train"), size=32)[0]) == 100
+
+
+def test_if_the_process_that_computes_is_killed_the_other_computes(tmp_path, images, traces):
+    layout, _ = images
+    first = ask(layout, tmp_path, traces)
+    wait_for(traces / f"computed-{first.pid}")
+    second = ask(layout, tmp_path, traces)
+    wait_for(traces / f"said-{second.pid}-waiting for cifar10-lite0-32.npz")
+    os.kill(first.pid, signal.SIGKILL)
+    wait_for(traces / f"computed-{second.pid}")
+    assert not features_path(tmp_path, 32).exists()
+    (traces / "go").touch()
+    for process in (first, second):
+        process.join()
+    assert second.exitcode == 0
+    assert features_path(tmp_path, 32).exists()
 
 
 def test_images_are_enlarged_before_they_are_looked_at():

@@ -23,6 +23,7 @@ from postmax.report.run_page import write_run_page
 from postmax.report.selection_words import SELECTION_IN_WORDS
 from postmax.runs import RunFolder, execute
 from postmax.train import RunConfig, make_config, resolve
+from postmax.train.config import DataConfig
 from postmax.train.defaults import with_defaults
 from postmax.train.settings import read_yaml, with_overrides
 from postmax.train.timing import NotHere, measure_estimates, measure_run
@@ -42,7 +43,7 @@ def train(arguments: list[str], config: Path | None, out: Path, *, dry_run: bool
         as_json: Print JSON.
     """
     with _missing_plugins_named(None if config is None else RunFolder(config.parent)):
-        run = resolve(_configure(arguments, config))
+        run = resolve(_configure(arguments, config, dry_run=dry_run))
         _refuse_idle_transition(run)
         folder = RunFolder(out / "runs" / run.run_id)
         if dry_run:
@@ -80,7 +81,7 @@ def _module(plugin: str) -> str:
     return plugin.partition(" (")[0]
 
 
-def _configure(arguments: list[str], file: Path | None) -> RunConfig:
+def _configure(arguments: list[str], file: Path | None, *, dry_run: bool) -> RunConfig:
     content: dict[str, Any] = {} if file is None else read_yaml(file)
     sources = [argument for argument in arguments if "=" not in argument or Path(argument).exists()]
     if len(sources) > 1:
@@ -90,7 +91,20 @@ def _configure(arguments: list[str], file: Path | None) -> RunConfig:
     content = with_overrides(content, [argument for argument in arguments if argument not in sources])
     if "data" not in content:
         raise InputError("which data? Give a data set or a file, such as: postmax train digits")
-    return make_config(content if file is not None else with_defaults(content))
+    if file is not None:
+        return make_config(content)
+    if dry_run:
+        _refuse_absent(make_config(content).data)
+    return make_config(with_defaults(content))
+
+
+def _refuse_absent(source: DataConfig) -> None:
+    """Refuse to plan with data that are not here, because the default settings depend on them."""
+    if source.name is not None and data.absent(source.name, source.root):
+        raise DataError(
+            f"{source.name} is not here (postmax data get {source.name}). The default settings depend on the data, so "
+            "the run can be planned when they are here, or with all settings in a file: --config FILE."
+        )
 
 
 def _refuse_idle_transition(run: RunConfig) -> None:

@@ -41,7 +41,7 @@ def get(name: str, *, root: str | Path | None = None) -> Got:
 
     Example:
         >>> get("digits").rows
-        {'all': 1797, 'train': 1437, 'test': 360}
+        {'all': 1797, 'train': 1438, 'test': 359}
     """
     folder = data_root(root)
     missing = absent(name, folder)

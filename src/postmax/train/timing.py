@@ -27,7 +27,7 @@ _FORWARD = 1 / 3
 _QUARTERS = (2, 0, 3, 1)
 _BATCHES = 4
 # Where an epoch takes no longer than this, whole epochs are measured.
-_SHORT_EPOCH = 0.5
+_SHORT_EPOCH = 1.5
 
 
 class NotHere(DataError):  # noqa: N818  (it is a fact about this machine, not a mistake)
@@ -160,6 +160,8 @@ def _from_whole_epochs(config: RunConfig, quarters: int) -> float | None:
             trained = time.perf_counter()
             built.trainer.judge(built.evaluator, records)
             times.append(trained - begin + (time.perf_counter() - trained) / config.evaluate_every)
+            if sum(times) > 2 * _SECONDS:
+                break
     except DivergedError:
         return None
     return fmean(times)
