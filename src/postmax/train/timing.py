@@ -26,8 +26,8 @@ _FORWARD = 1 / 3
 # A method whose epochs differ is measured in the middle of each quarter of the training, in this order.
 _QUARTERS = (2, 0, 3, 1)
 _BATCHES = 4
-# Where an epoch takes no longer than this, whole epochs are measured.
-_SHORT_EPOCH = 1.5
+# Where an epoch takes no longer than this, whole epochs are measured. Few rows make much of what is done once an epoch.
+_SHORT_EPOCH, _SHORT_BY_FEW_ROWS = 1.5, 5.0
 
 
 class NotHere(DataError):  # noqa: N818  (it is a fact about this machine, not a mistake)
@@ -64,7 +64,7 @@ def measure_run(config: RunConfig) -> Cost:
         torch.set_num_threads(built.threads)
         same = methods.describe(config.method.name).one_network_one_loss
         epoch = _from_steps(config, built) if same else _from_few_rows(config, built)
-        if epoch < _SHORT_EPOCH:
+        if epoch < (_SHORT_EPOCH if same else _SHORT_BY_FEW_ROWS):
             epoch = _from_whole_epochs(config, 1 if same else len(_QUARTERS)) or epoch
     return Cost(max(0.0, first - start), start, epoch)
 
