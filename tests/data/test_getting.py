@@ -147,7 +147,7 @@ def test_what_is_computed_is_computed_after_the_files_it_is_made_of(published, t
 
 
 def test_an_unknown_name_is_an_error():
-    with pytest.raises(InputError, match="unknown data set 'cifar11'. Did you mean"):
+    with pytest.raises(InputError, match=r"unknown data set 'cifar11'\. Did you mean"):
         data.get("cifar11")
 
 

@@ -22,7 +22,7 @@ from postmax.sweep.sweep import sweep
 from postmax.train import timing
 
 # How long the page of a table takes, and the end of the process.
-_PAGE_SECONDS = 2.0
+_PAGE_SECONDS = 4.0
 
 
 def run_all(todo: Sequence[Job], store: Path, *, workers: int, retry_failed: bool, as_json: bool) -> SweepReport:

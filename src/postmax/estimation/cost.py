@@ -9,11 +9,11 @@ from torch import Tensor
 
 from postmax.estimation.crossfit import FOLDS
 from postmax.estimation.likelihood import fit
-from postmax.estimation.network import Copies, steps_for, training
-from postmax.estimation.threads import SMALL_NETWORK, SMALL_TABLE, one_thread
+from postmax.estimation.network import Copies, steps_for, train
+from postmax.estimation.threads import SMALL_TABLE, one_thread
 from postmax.losses import FPMLLoss
 
-_MEASURED_STEPS, _SECONDS = 12, 1.0
+_FIRST_STEPS, _STEPS, _SECONDS = 2, 12, 1.0
 # The default estimator cross-fits twice, and fits the matrix twice from the counts and once for each replicate.
 _CROSS_FITS, _FITS = 2, 2
 _ROWS_OF_A_FIT = 5000
@@ -28,8 +28,7 @@ def measure_estimate_seconds(features: Tensor, labels: Tensor, num_classes: int,
     network = Copies(FOLDS, features, num_classes, generator)
     rows = torch.arange(len(labels) - len(labels) // FOLDS).expand(FOLDS, -1)
     plan = steps_for(rows.shape[1])
-    with one_thread(network.size < SMALL_NETWORK):
-        step = _seconds_of_a_step(network, features, labels, rows)
+    step = _seconds_of_a_step(network, features, labels, rows)
     some = slice(0, _ROWS_OF_A_FIT)
     scores = torch.randn(len(labels[some]), num_classes, generator=generator, dtype=torch.float64)
     with one_thread(labels.numel() * num_classes < SMALL_TABLE):
@@ -40,12 +39,13 @@ def measure_estimate_seconds(features: Tensor, labels: Tensor, num_classes: int,
 
 
 def _seconds_of_a_step(network: Copies, features: Tensor, labels: Tensor, rows: Tensor) -> float:
-    """Return the mean seconds of a few steps after the first, which also prepares what the others use."""
-    steps = training(network, features, labels, rows, FPMLLoss("kl", "softmax"))
-    next(steps)
-    start = time.perf_counter()
-    for done in steps:
-        elapsed = time.perf_counter() - start
-        if done > _MEASURED_STEPS or elapsed > _SECONDS:
-            break
-    return elapsed / (done - 1)
+    """Return the mean seconds of a few steps. The first ones also prepare what the others use, and do not count."""
+
+    def seconds(steps: int) -> float:
+        start = time.perf_counter()
+        train(network, features, labels, rows, FPMLLoss("kl", "softmax"), most_steps=steps)
+        return time.perf_counter() - start
+
+    first = seconds(_FIRST_STEPS)
+    few = max(1, min(_STEPS, int(_SECONDS * _FIRST_STEPS / first))) if first else _STEPS
+    return seconds(few) / few

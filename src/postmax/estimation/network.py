@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import torch
@@ -70,6 +70,7 @@ def train(
     extra: Iterable[nn.Parameter] = (),
     *,
     what: str = "training networks",
+    most_steps: int | None = None,
 ) -> None:
     """Train copy c on the rows `rows[c]`. After each epoch it tells how far it is.
 
@@ -81,24 +82,8 @@ def train(
         loss: A function of logits (B·copies, K) and labels.
         extra: Parameters of the loss that are trained too, without weight decay.
         what: What the work is called when its progress is told.
+        most_steps: Stop after this many steps, to measure how long they take.
     """
-    _, batches, epochs = steps_for(rows.shape[1])
-    with one_thread(network.size < SMALL_NETWORK):
-        for step in training(network, features, labels, rows, loss, extra):
-            if step % batches == 0:
-                tell(Stage(what, step // batches, epochs, "epochs"))
-    network.eval()
-
-
-def training(
-    network: Copies,
-    features: Tensor,
-    labels: Tensor,
-    rows: Tensor,
-    loss: Callable[[Tensor, Tensor], Tensor],
-    extra: Iterable[nn.Parameter] = (),
-) -> Iterator[int]:
-    """Train as `train` does, and yield the number of steps so far after each of them."""
     copies, n = rows.shape
     batch, batches, epochs = steps_for(n)
     optimiser = torch.optim.AdamW(network.parameters(), lr=_RATE, weight_decay=_DECAY)
@@ -108,15 +93,17 @@ def training(
         optimiser, [group["lr"] for group in optimiser.param_groups], total_steps=epochs * batches, pct_start=0.2
     )
     network.train()
-    step = 0
-    for _ in range(epochs):
-        order = torch.stack([torch.randperm(n, generator=network.generator) for _ in range(copies)])
-        for chosen in order[:, : batches * batch].split(batch, 1):
-            index = rows.gather(1, chosen)
-            optimiser.zero_grad()
-            # The mean over all copies divides the gradient of each copy by their number, so it is multiplied again.
-            (copies * loss(network(features[index]).flatten(0, 1), labels[index].flatten())).backward()
-            optimiser.step()
-            schedule.step()
-            step += 1
-            yield step
+    with one_thread(network.size < SMALL_NETWORK):
+        for epoch in range(epochs):
+            order = torch.stack([torch.randperm(n, generator=network.generator) for _ in range(copies)])
+            for step, chosen in enumerate(order[:, : batches * batch].split(batch, 1), epoch * batches):
+                if step == most_steps:
+                    return
+                index = rows.gather(1, chosen)
+                optimiser.zero_grad()
+                # The mean over all copies divides the gradient of each copy by their number: it is multiplied again.
+                (copies * loss(network(features[index]).flatten(0, 1), labels[index].flatten())).backward()
+                optimiser.step()
+                schedule.step()
+            tell(Stage(what, epoch + 1, epochs, "epochs"))
+    network.eval()
