@@ -17,10 +17,11 @@ from postmax.data.catalogue import Request, register
 from postmax.data.cifar import AUGMENT, CIFAR10, CIFAR100, Cifar, read_cifar
 from postmax.data.dataset import Dataset
 from postmax.data.download import RemoteFile
-from postmax.data.files import check_digest, existing_file, read_at_most
+from postmax.data.files import check_digest, read_at_most
 from postmax.data.request import Needed
 from postmax.data.safe_pickle import load_plain
 from postmax.errors import DataError
+from postmax.files import existing_file
 
 _LARGEST_PICKLE = 64 << 20
 _FOLDER = "https://raw.githubusercontent.com/UCSC-REAL/cifar-10-100n/main/data/"

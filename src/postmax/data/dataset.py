@@ -58,6 +58,7 @@ class Dataset:
         classes: One name for each class.
         clean_labels: The true labels if they are known and differ from `labels`; for evaluation only.
         statistics: Channel statistics of the images, if they are published.
+        notes: What the reader noticed and a person should know, such as a feature that looks like a row number.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Dataset:
     classes: tuple[str, ...]
     clean_labels: Tensor | None = None
     statistics: Statistics | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.inputs) != len(self.labels):

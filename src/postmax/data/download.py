@@ -10,8 +10,9 @@ from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Literal
 
-from postmax.data.files import check_digest, existing_file
+from postmax.data.files import check_digest
 from postmax.errors import DataError
+from postmax.files import existing_file
 from postmax.once import alone_with
 from postmax.progress import Stage, never_silent, tell
 

@@ -14,7 +14,7 @@ import torch
 
 from postmax.data.catalogue import Request, register
 from postmax.data.dataset import Dataset
-from postmax.data.files import existing_file, existing_folder, first_existing
+from postmax.data.files import existing_folder, first_existing
 from postmax.data.image_files import ImageFiles, check_all_exist
 from postmax.data.normalisation import STATISTICS
 from postmax.data.request import Needed
@@ -22,6 +22,7 @@ from postmax.data.synsets import MINI_CLASSES, SYNSETS, Synsets, read_lines, rea
 from postmax.data.webvision import AUGMENT, IMAGE_SIZE
 from postmax.errors import DataError
 from postmax.extras import need
+from postmax.files import existing_file
 
 _PER_CLASS = 50
 _IMAGES = Needed(

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postmax.data.catalogue import Request
-from postmax.data.files import existing_file
 from postmax.data.request import Needed
 from postmax.errors import DataError
+from postmax.files import existing_file
 
 MINI_CLASSES = 50
 _PAGE = "data.vision.ee.ethz.ch/cvl/webvision/dataset2017.html, after accepting its terms"

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from postmax.errors import DataError, InputError
+from postmax.files import existing_file
 from postmax.transition.matrix import Transition
 
 FORMAT = "postmax transition estimate 1"
@@ -38,9 +39,7 @@ def read_estimate(path: str | Path) -> EstimateFields:
         DataError: If the file is missing, damaged, or not an estimate.
     """
     try:
-        return _fields(json.loads(Path(path).expanduser().read_bytes()), str(path))
-    except FileNotFoundError as error:
-        raise DataError(f"{path} does not exist.") from error
+        return _fields(json.loads(existing_file(path).read_bytes()), str(path))
     except DataError:
         raise
     except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
