@@ -13,9 +13,10 @@ from typing import Any
 import typer
 
 from postmax import data, losses, plugins
-from postmax.cli.live import show_run
+from postmax.cli.live import show_run, show_stages
 from postmax.cli.options import TableOptions
 from postmax.cli.reading import put_into, tell_notes
+from postmax.cli.started import seconds_since_start
 from postmax.cli.stopping import Stopped
 from postmax.duration import in_words
 from postmax.errors import DataError, DivergedError, InputError, PostmaxWarning
@@ -27,10 +28,14 @@ from postmax.report.selection_words import SELECTION_IN_WORDS
 from postmax.runs import RunFolder, execute
 from postmax.train import RunConfig, make_config, resolve
 from postmax.train.build import check_names
+from postmax.train.config import DataConfig
 from postmax.train.defaults import with_defaults
 from postmax.train.prepare import load_rows
 from postmax.train.settings import read_yaml, with_overrides
-from postmax.train.timing import measure_epoch_seconds
+from postmax.train.timing import NotHere, measure_estimates, measure_run
+
+# How long the page of a run takes, and the end of the process.
+_PAGE_SECONDS = 1.5
 
 
 def train(
@@ -47,7 +52,7 @@ def train(
         as_json: Print JSON.
     """
     with _plain_warnings(), _missing_plugins_named(None if config is None else RunFolder(config.parent)):
-        run = resolve(_configure(arguments, options, config))
+        run = resolve(_configure(arguments, options, config, dry_run=dry_run))
         check_names(run.loss)
         _refuse_idle_transition(run)
         folder = RunFolder(out / "runs" / run.run_id)
@@ -103,7 +108,7 @@ def _module(plugin: str) -> str:
     return plugin.partition(" (")[0]
 
 
-def _configure(arguments: list[str], options: TableOptions, file: Path | None) -> RunConfig:
+def _configure(arguments: list[str], options: TableOptions, file: Path | None, *, dry_run: bool) -> RunConfig:
     content: dict[str, Any] = {} if file is None else read_yaml(file)
     sources = [argument for argument in arguments if "=" not in argument or Path(argument).exists()]
     if len(sources) > 1:
@@ -115,7 +120,20 @@ def _configure(arguments: list[str], options: TableOptions, file: Path | None) -
     if "data" not in content:
         raise InputError("which data? Give a data set or a file, such as: postmax train digits")
     put_into(content, options, settings)
-    return make_config(content if file is not None else with_defaults(content))
+    if file is not None:
+        return make_config(content)
+    if dry_run:
+        _refuse_absent(make_config(content).data)
+    return make_config(with_defaults(content))
+
+
+def _refuse_absent(source: DataConfig) -> None:
+    """Refuse to plan with data that are not here, because the default settings depend on them."""
+    if source.name is not None and data.absent(source.name, source.root):
+        raise DataError(
+            f"{source.name} is not here (postmax data get {source.name}). The default settings depend on the data, so "
+            "the run can be planned when they are here, or with all settings in a file: --config FILE."
+        )
 
 
 def _refuse_idle_transition(run: RunConfig) -> None:
@@ -141,15 +159,27 @@ def _source(text: str) -> dict[str, str]:
 
 
 def _tell_plan(run: RunConfig, folder: RunFolder, as_json: bool) -> None:
-    seconds = 0.0 if folder.state == "done" else measure_epoch_seconds(run) * run.epochs
+    start_up, seconds, reason = seconds_since_start(), None, ""
+    try:
+        with show_stages(quiet=as_json):
+            seconds = 0.0 if folder.state == "done" else start_up + _seconds_of(run) + _PAGE_SECONDS
+    except NotHere as error:
+        reason = str(error)
     if as_json:
-        typer.echo(json.dumps({"folder": str(folder.path), "state": folder.state, "seconds": seconds}))
+        plan = {"folder": str(folder.path), "state": folder.state, "seconds": seconds}
+        typer.echo(json.dumps(plan | ({"not_known": reason} if reason else {})))
         return
     typer.echo(run.to_yaml())
     state = {"done": "is done", "started": "would continue", "failed": "failed before", "new": "would begin"}[
         folder.state
     ]
-    typer.echo(f"The run {state} in {folder.path}, and takes about {in_words(seconds)}.")
+    takes = f"takes about {in_words(seconds)}" if seconds is not None else f"its time is not known: {reason}"
+    typer.echo(f"The run {state} in {folder.path}, and {takes}.")
+
+
+def _seconds_of(run: RunConfig) -> float:
+    cost = measure_run(run)
+    return cost.once + cost.start + measure_estimates(run) + cost.epoch * run.epochs
 
 
 def _run(config: RunConfig, folder: RunFolder, as_json: bool, *, previous: bool = False, restart: bool = False) -> None:
@@ -159,7 +189,7 @@ def _run(config: RunConfig, folder: RunFolder, as_json: bool, *, previous: bool 
             f"{folder.failure()} The run failed like this before; `postmax resume {quoted} --restart` tries it again."
         )
     try:
-        with show_run(config.data.name or Path(config.data.path or "").name) as show:
+        with show_run(config.data.name or Path(config.data.path or "").name, quiet=as_json) as show:
             execute(config, folder.path, progress=show, previous=previous, restart=restart)
     except Stopped as stop:
         begun = (folder.path / "config.yaml").exists()
