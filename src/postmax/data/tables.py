@@ -8,6 +8,7 @@ from pathlib import Path
 from postmax.data.columns import Columns, is_csv, label_column, label_values, read_columns
 from postmax.data.dataset import Dataset
 from postmax.data.table_encoder import Missing, TableEncoder
+from postmax.data.table_reading import TableReading
 from postmax.errors import DataError
 from postmax.labels import encode_labels
 
@@ -54,11 +55,13 @@ def read_table(
         encoder = TableEncoder.fit(features, categorical=categorical, missing=missing, where=str(path))
     labels = label_values(columns[label]) if is_csv(path) else columns[label]
     encoded = encode_labels(labels, where=f"{path}: column {label!r}")
+    inputs = encoder.encode(features, where=str(path))
     return Dataset(
         name=path.stem,
-        inputs=encoder.encode(features, where=str(path)),
+        inputs=inputs,
         labels=encoded.codes,
         classes=tuple(map(str, encoded.classes)),
+        table=TableReading.of(label, tuple(name for name in columns if name in drop), encoder, inputs),
     )
 
 

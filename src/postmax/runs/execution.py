@@ -14,11 +14,13 @@ import torch
 from postmax.errors import DivergedError, InputError
 from postmax.runs import checkpoint
 from postmax.runs.checkpoint import Checkpoint, DamagedRun
+from postmax.runs.details import write_details
 from postmax.runs.environment import environment
 from postmax.runs.folder import RunFolder
 from postmax.runs.saved import save_weights
 from postmax.train.build import Built, build
 from postmax.train.config import RunConfig
+from postmax.train.confusions import Confusions
 from postmax.train.own_files import resolve
 from postmax.train.records import EpochRecord, RunResult
 from postmax.train.repeatable import repeatable_torch
@@ -127,6 +129,7 @@ class _Execution:
         self.run, self.config, self.built, self.progress = run, config, built, progress
         self.checkpoint_seconds = checkpoint_seconds
         self.keeper = Keeper(config)
+        self.confusions = Confusions(len(config.seeds))
         self.records: list[EpochRecord] = []
         self.done, self.seconds = 0, 0.0
         if previous:
@@ -157,6 +160,14 @@ class _Execution:
         result = self._result()
         if self.config.save_model:
             save_weights(self.run, self.config, self.built, self.keeper.weights)
+        write_details(
+            self.run,
+            self.built,
+            [
+                {"seed": seed["seed"], "readings": self.confusions.of(lane, seed["readings"])}
+                for lane, seed in enumerate(result["seeds"])
+            ],
+        )
         self.run.finish(result)
         return result
 
@@ -167,6 +178,7 @@ class _Execution:
             with trainer.averaged():
                 scores = trainer.judge(self.built.evaluator, records)
                 self.keeper.look(trainer.weights, records, scores, last=last)
+                self.confusions.look(records, scores, last=last)
         self.run.append("metrics.jsonl", "".join(map(_line, records)))
         self.records += records
         self.done = epoch + 1
@@ -192,6 +204,7 @@ class _Execution:
             "seconds": self.seconds,
             "trainer": dict(trainer.values),
             "kept": dict(kept.values),
+            "confusions": self.confusions.save(),
         }
         checkpoint.save(self.run.path, Checkpoint(self.done, tensors, values))
 
@@ -206,6 +219,8 @@ class _Execution:
                 "--restart."
             ) from error
         self.keeper.restore(saved.part("kept"), saved.values["kept"])
+        if "confusions" in saved.values:  # checkpoints of older versions lack them
+            self.confusions.restore(saved.values["confusions"])
         self.done, self.seconds = saved.epoch, saved.values["seconds"]
         self.records = [record for record in self.run.metrics() if record["epoch"] <= self.done]
         if len(self.records) != self.done * len(self.config.seeds):

@@ -5,23 +5,28 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
 from postmax.data import Dataset
 from postmax.data.files import data_root
 from postmax.errors import DataError
-from postmax.estimation import estimate_transition
+from postmax.estimation import TransitionEstimate, estimate_transition
 from postmax.files import atomic_write
 from postmax.transition import Transition
 from postmax.transition.noisy_labels import sha256_of_labels
 
 # Raise this number when the estimate for the same rows changes.
 _GENERATION = 1
+# Enough for an interval, by Student's t, and little beside the time that the estimate itself takes.
+_REPLICATES = 20
 
 
-def estimated_transition(train: Dataset, features: Tensor) -> Transition:
-    """Return the noise of the training labels, estimated from the training rows alone.
+def estimated_noise(train: Dataset, features: Tensor) -> TransitionEstimate:
+    """Return the noise of the training labels with its intervals, estimated from the training rows alone.
 
     An estimate takes a minute for 50 000 rows, so it is kept in the folder of the data sets.
 
@@ -32,27 +37,45 @@ def estimated_transition(train: Dataset, features: Tensor) -> Transition:
     rows = hashlib.sha256(features.contiguous().numpy().tobytes()).hexdigest()
     key = json.dumps([_GENERATION, rows, sha256_of_labels(train.labels), train.num_classes])
     path = data_root() / "estimates" / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
-    if path.exists():
-        try:
-            return _from_text(path.read_text(encoding="utf-8"), train.num_classes)
-        except OSError as error:
-            raise DataError(f"{path} cannot be read: {error.strerror}.") from error
-        except (ValueError, TypeError, KeyError) as error:
-            raise DataError(f"{path} is damaged ({error}); delete it, and the noise is estimated again.") from error
-    estimate = estimate_transition(None, train.labels, features=features, classes=train.classes, replicates=2, seed=0)
-    text = json.dumps({"matrix": estimate.transition.matrix.tolist()})
-    with contextlib.suppress(
-        OSError, DataError
-    ):  # if the folder cannot be written, the run goes on, and the next one estimates again
+    kept = _read(path, train.num_classes) if path.exists() else {}
+    if "format" not in kept:  # there is none, or an older version kept the matrix alone
+        found = estimate_transition(
+            None, train.labels, features=features, classes=train.classes, replicates=_REPLICATES, seed=0
+        )
+        # A matrix that was kept stays, so that a run that used it before goes on with exactly the same numbers.
+        kept = {**found.to_dict(), **kept}
+        _write(path, kept)
+        # The text is read back, so that a resumed run uses exactly the same numbers as this one.
+        kept = json.loads(json.dumps(kept))
+    return _with_names(TransitionEstimate.from_dict(kept, "the training labels"), train.classes)
+
+
+def _read(path: Path, num_classes: int) -> dict[str, Any]:
+    """Return a kept estimate, checked."""
+    try:
+        kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        found = Transition(kept["matrix"])
+        if found.num_classes != num_classes:
+            raise ValueError(f"it is about {found.num_classes} classes, not {num_classes}")
+        if "format" in kept:
+            TransitionEstimate.from_dict(kept, str(path))
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
+    except (ValueError, TypeError, KeyError) as error:
+        raise DataError(f"{path} is damaged ({error}); delete it, and the noise is estimated again.") from error
+    return kept
+
+
+def _write(path: Path, kept: dict[str, Any]) -> None:
+    # If the folder cannot be written, the run goes on, and the next one estimates again.
+    with contextlib.suppress(OSError, DataError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as file:
-            file.write(text.encode())
-    # The text is read back, so that a resumed run uses exactly the same numbers as this one.
-    return _from_text(text, train.num_classes)
+            file.write(json.dumps(kept).encode())
 
 
-def _from_text(text: str, num_classes: int) -> Transition:
-    transition = Transition(json.loads(text)["matrix"], definition="estimated")
-    if transition.num_classes != num_classes:
-        raise ValueError(f"it is about {transition.num_classes} classes, not {num_classes}")
-    return transition
+def _with_names(found: TransitionEstimate, classes: tuple[str, ...]) -> TransitionEstimate:
+    """Return the estimate with the names of these classes: the same rows may have been read with other names."""
+    names = dict(zip(found.classes, classes, strict=True))
+    unidentified: dict[str | int, str] = {names[name]: reason for name, reason in found.unidentified.items()}
+    return replace(found, classes=classes, unidentified=unidentified)
