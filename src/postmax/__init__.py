@@ -1,26 +1,26 @@
 """postmax: good classifiers from wrong labels.
 
-Importing this package loads torch and numpy, nothing else.
+Importing this package loads nothing else. Each name is loaded when it is first used: `postmax.FPMLLoss` needs torch and
+numpy, `postmax.data` and other packages need extras. So `postmax --help` answers at once.
 """
 
 import importlib
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from postmax import divergences, functional, links, losses
-from postmax.errors import InputError
-from postmax.estimation import TransitionEstimate, estimate_transition
-from postmax.labels import encode_labels
-from postmax.losses import FPMLLoss
-from postmax.transition import NoisyLabels, Transition
 from postmax.version import __version__
 
 if TYPE_CHECKING:
     from postmax import data as data
+    from postmax import divergences, functional, links, losses
     from postmax import estimation as estimation
     from postmax import methods as methods
     from postmax import models as models
     from postmax import tables as tables
+    from postmax.errors import InputError
+    from postmax.estimation import TransitionEstimate, estimate_transition
+    from postmax.labels import encode_labels
+    from postmax.losses import FPMLLoss
+    from postmax.transition import NoisyLabels, Transition
 
 __all__ = [
     "FPMLLoss",
@@ -37,11 +37,28 @@ __all__ = [
     "losses",
 ]
 
-_IMPORTED_WHEN_USED = ("data", "methods", "models", "tables")
+_MODULES = ("data", "divergences", "estimation", "functional", "links", "losses", "methods", "models", "tables")
+_HOMES = {
+    "FPMLLoss": "postmax.losses",
+    "InputError": "postmax.errors",
+    "NoisyLabels": "postmax.transition",
+    "Transition": "postmax.transition",
+    "TransitionEstimate": "postmax.estimation",
+    "encode_labels": "postmax.labels",
+    "estimate_transition": "postmax.estimation",
+}
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Import `postmax.data`, `postmax.models` and other heavy packages when they are first used."""
-    if name in _IMPORTED_WHEN_USED:
+def __getattr__(name: str) -> Any:
+    """Import a module or a name when it is first used."""
+    if name in _MODULES:
         return importlib.import_module(f"postmax.{name}")
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+        globals()[name] = value  # the next use finds it without this function
+        return value
     raise AttributeError(f"module 'postmax' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})

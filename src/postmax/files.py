@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import shutil
@@ -17,6 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from postmax.errors import DataError
+from postmax.wording import advice
+
+# No space is left, the user's share is used up, or the file is larger than allowed.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
@@ -55,8 +60,20 @@ def atomic_write(path: str | Path, *, previous: Path | None = None) -> Iterator[
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise DataError(f"{path} could not be written: {error.strerror or error}.") from error
+            raise not_written(path, error) from error
         raise
+
+
+def not_written(path: Path, error: OSError) -> DataError:
+    """Return the error for a file that could not be written, with what to do if the disk is full."""
+    remedy = ""
+    if error.errno in _FULL:
+        elsewhere = advice(python="write to another disk", command="give another folder with --out")
+        remedy = (
+            f" Free some space on the disk of {path.parent}, or {elsewhere}. Nothing that was there before is lost, "
+            "and the same command continues where it stopped."
+        )
+    return DataError(f"{path} could not be written: {error.strerror or error}.{remedy}")
 
 
 def second_name(file: Path, name: Path) -> None:

@@ -246,13 +246,14 @@ def test_interrupt_says_how_to_go_on(tmp_path):
     assert RunFolder(folder).state == "started"
 
 
-def test_an_interrupt_before_training_promises_nothing(capsys, tmp_path, monkeypatch):
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stop_before_training_promises_nothing(capsys, tmp_path, monkeypatch, number, exit_code):
+    def stopped(*_, **__):
+        signal.raise_signal(number)
 
-    monkeypatch.setattr("postmax.runs.execution.build", interrupted)  # where the data are read
+    monkeypatch.setattr("postmax.runs.execution.build", stopped)  # where the data are read
     code, _, err = run(capsys, "train", "digits", *QUICK, "-o", tmp_path)
-    assert code == 130
+    assert code == exit_code
     assert err == "postmax: stopped before training began.\n"
     assert not list(tmp_path.glob("runs/*"))
 

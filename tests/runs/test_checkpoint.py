@@ -112,7 +112,7 @@ def test_the_one_before_is_kept(tmp_path):
 
 
 def test_going_back(tmp_path):
-    with pytest.raises(DamagedRun, match=r"has no checkpoint before the last one\. Start again with --restart"):
+    with pytest.raises(DamagedRun, match=r"has no checkpoint before the last one\. Start again with execute\("):
         go_back(tmp_path)
     for epoch in (1, 2):
         save(tmp_path, tiny(epoch))
@@ -206,7 +206,7 @@ def test_a_checkpoint_of_an_older_version_is_not_called_damaged(tmp_path):
     for read in (load, go_back):
         with pytest.raises(DamagedRun, match="older version of postmax") as caught:
             read(tmp_path)
-        assert str(caught.value).endswith("Start again with --restart.")
+        assert str(caught.value).endswith("Start again with execute(…, restart=True).")
         assert "damaged" not in str(caught.value)
 
 
@@ -229,7 +229,7 @@ def test_every_flipped_byte_is_noticed(tmp_path):
             harmless.append(place)
         else:
             assert NAME in message
-            assert "The checkpoint before it is kept: continue from there with --previous." in message
+            assert "The checkpoint before it is kept: continue from there with execute(…, previous=True)." in message
     assert len(harmless) < 20  # the padding of the header means nothing
     assert same(load_previous(tmp_path), tiny(1))
 
@@ -239,7 +239,7 @@ def test_every_truncation_is_noticed(tmp_path):
     content = (tmp_path / NAME).read_bytes()
     for length in range(len(content)):
         (tmp_path / NAME).write_bytes(content[:length])
-        with pytest.raises(DataError, match=r"is damaged .* Start again with --restart"):
+        with pytest.raises(DataError, match=r"is damaged .* Start again with execute\(…, restart=True\)"):
             load(tmp_path)
     (tmp_path / NAME).write_bytes(content + b"x")
     with pytest.raises(DataError):
@@ -275,7 +275,7 @@ def test_damage_to_the_older_one(tmp_path):
     (tmp_path / PREVIOUS).write_bytes(b"nothing")
     assert load(tmp_path).epoch == 2
     before = (tmp_path / NAME).read_bytes()
-    with pytest.raises(DamagedRun, match="Start again with --restart"):
+    with pytest.raises(DamagedRun, match=r"Start again with execute\(…, restart=True\)"):
         go_back(tmp_path)
     assert (tmp_path / NAME).read_bytes() == before
 

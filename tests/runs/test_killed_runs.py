@@ -216,7 +216,7 @@ def test_a_damaged_checkpoint(stopped):
     damage(folder / NAME)
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "lock"}
     for _ in range(2):
-        with pytest.raises(DataError, match=r"is damaged .* continue from there with --previous"):
+        with pytest.raises(DataError, match=r"is damaged .* continue from there with execute\(…, previous=True\)"):
             execute(small_config(), folder)
         assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "lock"} == before
     epochs = []
@@ -229,7 +229,7 @@ def test_both_checkpoints_damaged(stopped):
     folder, whole = stopped
     damage(folder / NAME)
     damage(folder / PREVIOUS)
-    with pytest.raises(DataError, match="Start again with --restart"):
+    with pytest.raises(DataError, match=r"Start again with execute\(…, restart=True\)"):
         execute(small_config(), folder, previous=True)
     execute(small_config(), folder, restart=True)
     assert outcome(folder) == whole
@@ -245,7 +245,7 @@ def test_the_checkpoint_of_another_run(stopped, tmp_path):
     folder, _ = stopped
     stop_after(small_config("seeds=[1]"), tmp_path / "other", 3)
     (folder / NAME).write_bytes((tmp_path / "other" / NAME).read_bytes())
-    with pytest.raises(DataError, match="the checkpoint belongs to another run; start again with --restart"):
+    with pytest.raises(DataError, match=r"the checkpoint belongs to another run\. Start again with execute\("):
         execute(small_config(), folder)
 
 

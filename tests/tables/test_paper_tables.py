@@ -11,7 +11,7 @@ from data.official_files import cifar10_files, cifar100_files, write_folder, wri
 from PIL import Image
 
 from postmax import losses
-from postmax.cli.reproduce import reproduce
+from postmax.cli.commands.reproduce import reproduce
 from postmax.data import catalogue
 from postmax.data.cifar import read_cifar
 from postmax.data.cifar_n import read_cifar_n

@@ -7,6 +7,7 @@ import os
 import sys
 
 from postmax.cli.imports import load_plugins
+from postmax.cli.stopping import Stopped, starting, stoppable
 from postmax.errors import InputError, PostmaxError
 from postmax.wording import command_line
 
@@ -15,36 +16,44 @@ def main(arguments: list[str] | None = None) -> None:
     """Run `postmax ...`. Data goes to standard output, messages go to standard error.
 
     The exit code is 0 if the command succeeded, 2 for an input that cannot be used (a wrong argument, a setting, a file
-    or a folder), 1 for every other error (a diverged run, a busy folder, a sweep that could not finish), and 130 after
-    Ctrl-C.
+    or a folder), 1 for every other error (a diverged run, a busy folder, a sweep that could not finish), 130 after
+    Ctrl-C and 143 after SIGTERM.
 
     Args:
         arguments: The words after `postmax`; by default those of the command line.
     """
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character must not make a command fail whose work is done.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
     try:
-        with command_line():
-            arguments = load_plugins(sys.argv[1:] if arguments is None else arguments)
-            from postmax.cli.app import app  # noqa: PLC0415  (it needs the extra "cli")
-
-            app(arguments, prog_name="postmax")
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in ("typer", "rich"):
-            raise
-        sys.exit(f"postmax: the command line needs {error.name}: pip install 'postmax[cli]'.")
+        with stoppable(), command_line():
+            for stream in (sys.stdout, sys.stderr):
+                # A terminal that cannot show a character must not make a command fail whose work is done.
+                if isinstance(stream, io.TextIOWrapper):
+                    stream.reconfigure(errors="replace")
+            _run(sys.argv[1:] if arguments is None else arguments)
     except PostmaxError as error:
-        print(f"postmax: {error}", file=sys.stderr)
-        sys.exit(2 if isinstance(error, InputError) else 1)
-    except KeyboardInterrupt:
-        print("postmax: stopped.", file=sys.stderr)
-        sys.exit(130)
+        _fail(str(error), 2 if isinstance(error, InputError) else 1)
+    except (Stopped, KeyboardInterrupt) as stop:
+        _fail("stopped.", stop.exit_code if isinstance(stop, Stopped) else 130)
     except BrokenPipeError:
         # The program that reads the output has ended, as in `postmax … | head`. That is not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
-        print(f"postmax: {error}", file=sys.stderr)
-        sys.exit(2)
+        _fail(str(error), 2)
+
+
+def _run(arguments: list[str]) -> None:
+    try:
+        with starting():
+            arguments = load_plugins(arguments)
+            from postmax.cli.app import app  # noqa: PLC0415  (it needs the extra "cli")
+
+        app(arguments, prog_name="postmax")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("typer", "rich"):
+            raise
+        _fail(f"the command line needs {error.name}: pip install 'postmax[cli]'.", 1)
+
+
+def _fail(message: str, code: int) -> None:
+    print(f"postmax: {message}", file=sys.stderr)
+    sys.exit(code)

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-import postmax
-from postmax.cli import noise
-from postmax.cli.doctor import doctor
-from postmax.cli.listing import list_
-from postmax.cli.reproduce import report, reproduce
-from postmax.cli.train import resume, train
-from postmax.cli.tune import tune
+from postmax.cli.commands import noise
+from postmax.cli.commands.doctor import doctor
+from postmax.cli.commands.listing import list_
+from postmax.cli.commands.reproduce import report, reproduce
+from postmax.cli.commands.train import resume, train
+from postmax.cli.commands.tune import tune
+from postmax.version import __version__
 
 app = typer.Typer(
     help="Good classifiers from wrong labels.",
@@ -20,17 +20,19 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-for _command in (reproduce, tune, train, resume, report, doctor):
+# Typer lists commands in this order, but groups such as `noise` last.
+for _command in (train, resume, reproduce, tune, report):
     app.command()(_command)
 app.command("list")(list_)
+app.command()(doctor)
 app.add_typer(noise.app, name="noise")
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"postmax {postmax.__version__}")
+        typer.echo(f"postmax {__version__}")
         raise typer.Exit
 
 
@@ -50,4 +52,14 @@ def _root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Good classifiers from wrong labels."""
+    """Good classifiers from wrong labels.
+
+    \b
+    Your own data:
+      postmax noise estimate train.csv --label species   how many labels are wrong
+      postmax train train.csv --label species            a classifier, and a page about it
+    The paper and your research:
+      postmax reproduce breast-cancer                    a table: our values beside the reported ones
+      postmax train digits noise=symmetric:0.4 loss=gce  one run
+      postmax list                                       losses, methods, models, data sets and more
+    """  # noqa: D301  (\b keeps the lines of the examples)

@@ -1,4 +1,4 @@
-"""`postmax doctor`: check that everything that postmax needs is there and computes right results."""
+"""What `postmax doctor` does: check that everything that postmax needs is there and computes right results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from rich.text import Text
 
 import postmax
 from postmax import FPMLLoss, data, plugins
-from postmax.cli.options import JsonFlag
 from postmax.errors import InputError
 from postmax.sweep.cores import cores
 
@@ -46,13 +45,12 @@ class Finding(NamedTuple):
     detail: str
 
 
-def doctor(as_json: JsonFlag = False) -> None:
-    """Check the installation, the machine, the numbers and the data sets; exit code 1 if something is wrong.
+def doctor(*, as_json: bool) -> None:
+    """Check everything, and print what was found.
 
-    \b
-    postmax doctor
-    postmax doctor --json
-    """  # noqa: D301  (\b keeps the lines of the examples)
+    Raises:
+        typer.Exit: With code 1 if something is wrong.
+    """
     findings = [
         *_packages(),
         *_machine(),

@@ -11,10 +11,13 @@ from postmax import plugins
 from postmax.errors import InputError
 
 OPTION = "--import"
+_HELP = {"-h", "--help", "--version"}
 
 
 def load_plugins(arguments: Sequence[str]) -> list[str]:
     """Load all plugins before a command runs, and return the arguments without `--import MODULE`.
+
+    A help text loads none.
 
     A broken installed plugin is a line on standard error. A module that the user named must work.
 
@@ -22,6 +25,8 @@ def load_plugins(arguments: Sequence[str]) -> list[str]:
         InputError: If a module that the user named cannot be imported.
     """
     rest, names = split_imports(arguments)
+    if not rest or _HELP & set(rest):
+        return rest  # a help text needs no plugin, and some plugins take seconds to import
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", plugins.PluginWarning)
         plugins.load_entry_points()

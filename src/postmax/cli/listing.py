@@ -1,10 +1,9 @@
-"""`postmax list`: the names that can be chosen, those of plugins included."""
+"""What `postmax list` does: print the names that can be chosen, those of plugins included."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Annotated
 
 import typer
 from rich import box
@@ -13,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from postmax import data, divergences, estimation, losses, methods, models, plugins
-from postmax.cli.options import JsonFlag
 from postmax.registry import unknown_name
 from postmax.tables import catalogue as tables
+from postmax.transition import kinds
 
 
 def _tables() -> dict[str, str]:
@@ -24,6 +23,10 @@ def _tables() -> dict[str, str]:
 
 def _datasets() -> dict[str, str]:
     return {name: f"splits: {', '.join(data.splits(name))}" for name in data.names()}
+
+
+def _noise() -> dict[str, str]:
+    return dict.fromkeys(kinds(), "")
 
 
 def _divergences() -> dict[str, str]:
@@ -46,23 +49,15 @@ _KINDS: dict[str, Callable[[], dict[str, str]]] = {
     "methods": lambda: {name: methods.summary(name) for name in methods.names()},
     "models": lambda: {name: models.describe(name).summary for name in models.names()},
     "datasets": _datasets,
+    "noise": _noise,
     "divergences": _divergences,
     "estimators": lambda: {name: estimation.summary(name) for name in estimation.names()},
     "plugins": _plugins,
 }
 
 
-def list_(
-    kind: Annotated[str | None, typer.Argument(metavar="[KIND]", help=", ".join(_KINDS), show_default=False)] = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """List what can be chosen.
-
-    \b
-    postmax list
-    postmax list tables
-    postmax list divergences --json
-    """  # noqa: D301  (\b keeps the lines of the examples)
+def list_names(kind: str | None, *, as_json: bool) -> None:
+    """Print what can be chosen: of one kind, or of all kinds."""
     if kind is not None and kind not in _KINDS:
         raise unknown_name("kind", kind, _KINDS)
     found = {name: _KINDS[name]() for name in ([kind] if kind else _KINDS)}

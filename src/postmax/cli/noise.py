@@ -1,11 +1,10 @@
-"""`postmax noise`: corrupt labels, show label noise, and estimate it."""
+"""What `postmax noise` does: corrupt labels, show label noise, and estimate it."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
 import torch
 import typer
@@ -19,46 +18,21 @@ from postmax.data.tables import read_table
 from postmax.errors import DataError, InputError
 from postmax.labels import EncodedLabels, encode_labels
 from postmax.plots import check_picture, heat_map
-from postmax.transition import NoisyLabels, corrupt_by_features, kinds, parse_noise
-
-app = typer.Typer(
-    help="Corrupt labels reproducibly, show label noise, and estimate it.", no_args_is_help=True, rich_markup_mode=None
-)
-
-_Label = Annotated[
-    str | None,
-    typer.Option("--label", "-l", help="The column of the labels.", show_default="label, y, target or class"),
-]
-_Out = Annotated[Path | None, typer.Option("--out", "-o", help="The file to write.", show_default="beside FILE")]
-_Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+from postmax.transition import NoisyLabels, corrupt_by_features, parse_noise
 
 
-@app.command()
 def inject(
-    file: Annotated[
-        Path, typer.Argument(help="A CSV, Parquet or .npy file of labels.", metavar="FILE", show_default=False)
-    ],
-    noise: Annotated[
-        str,
-        typer.Option("--noise", "-n", help=f"{', '.join(kinds())}, instance:ETA (by the features), or a matrix file."),
-    ],
-    label: _Label = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same labels.")] = 0,
-    independent: Annotated[
-        bool, typer.Option("--independent", help="Draw each row on its own; by default the counts match the matrix.")
-    ] = False,
-    out: _Out = None,
-    force: _Force = False,
-    as_json: _Json = False,
+    file: Path,
+    noise: str,
+    *,
+    label: str | None,
+    seed: int,
+    independent: bool,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
-    """Write FILE with noisy labels, and beside it a .noise.npz file that records how they were drawn.
-
-    \b
-    postmax noise inject train.csv --noise symmetric:0.4
-    postmax noise inject train.parquet --label species --noise pair:0.3 --seed 7 --out noisy.parquet
-    postmax noise inject labels.npy --noise matrix.csv
-    """  # noqa: D301  (\b keeps the lines of the examples)
+    """Write a file with noisy labels, and beside it a .noise.npz file that records how they were drawn."""
     column = read_labels(existing_file(file), label)
     labels = encode_column(column, str(file))
     out = out or file.with_name(f"{file.stem}.noisy{file.suffix}")
@@ -70,26 +44,8 @@ def inject(
     _tell(noisy, as_json, {"file": str(out), "story": str(story)})
 
 
-@app.command()
-def show(
-    file: Annotated[
-        Path, typer.Argument(help="A .noise.npz, or a CSV, Parquet or .npy file.", metavar="FILE", show_default=False)
-    ],
-    label: _Label = None,
-    clean: Annotated[
-        str | None, typer.Option("--clean", "-c", help="The true labels: a column of FILE, or another file.")
-    ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the matrix as .png, .svg or .pdf.")] = None,
-    force: _Force = False,
-    as_json: _Json = False,
-) -> None:
-    """Show the noise in labels whose true labels are known, and verify a .noise.npz file.
-
-    \b
-    postmax noise show train.noisy.noise.npz
-    postmax noise show train.csv --label given --clean checked
-    postmax noise show noisy.npy --clean clean.npy
-    """  # noqa: D301  (\b keeps the lines of the examples)
+def show(file: Path, *, label: str | None, clean: str | None, plot: Path | None, force: bool, as_json: bool) -> None:
+    """Show the noise in labels whose true labels are known, and verify a .noise.npz file."""
     facts: dict[str, object] = {}
     if plot is not None:
         check_picture(plot)
@@ -107,46 +63,33 @@ def show(
         heat_map(noisy.matrix.nan_to_num(), _classes(noisy), plot, title=title)
 
 
-@app.command()
 def estimate(
-    file: Annotated[
-        Path, typer.Argument(help="A CSV or Parquet table, or an .npz.", metavar="FILE", show_default=False)
-    ],
-    label: _Label = None,
-    drop: Annotated[list[str] | None, typer.Option(help="A column that is not a feature; may be repeated.")] = None,
-    method: Annotated[str, typer.Option(help=", ".join(estimation.names()))] = estimation.DEFAULT,
-    out: _Out = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="The heat map: .png, .svg or .pdf.", show_default="beside FILE")
-    ] = None,
-    missing: Annotated[str, typer.Option(help="Missing numbers: error or median.")] = "error",
-    replicates: Annotated[int, typer.Option(help="Bootstrap replicates.")] = 100,
-    seed: Annotated[int, typer.Option(help="The seed of folds, networks and bootstrap.")] = 0,
-    force: _Force = False,
-    as_json: _Json = False,
+    file: Path,
+    *,
+    label: str | None,
+    drop: list[str],
+    missing: str,
+    method: str | None,
+    replicates: int,
+    seed: int,
+    out: Path | None,
+    plot: Path | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
-    """Estimate the noise in the labels of FILE: the matrix, the share of wrong labels, and intervals.
-
-    Writes FILE.transition.json, which `postmax noise inject --noise` and `TransitionEstimate.load` read, and a heat
-    map. An .npz holds features as x and labels as y, or out-of-sample probabilities as "probabilities".
-
-    \b
-    postmax noise estimate train.csv
-    postmax noise estimate train.parquet --label species --drop id
-    postmax noise estimate embeddings.npz --method hoc
-    """  # noqa: D301  (\b keeps the lines of the examples)
+    """Estimate the noise in the labels of a file, and write the estimate and a heat map of its matrix."""
     out = out or file.with_name(f"{file.stem}.transition.json")
     plot = plot or out.with_suffix(".png")
     # This is checked before the work starts, because an estimate that cannot be written is lost.
     check_picture(plot)
     _spare([out, plot], file, force)
-    evidence = read_evidence(existing_file(file), label, drop or [], missing)
+    evidence = read_evidence(existing_file(file), label, drop, missing)
     found = estimation.estimate_transition(
         evidence.probabilities,
         evidence.encoded.codes,
         features=evidence.features,
         classes=evidence.encoded.classes,
-        method=method,
+        method=method or estimation.DEFAULT,
         replicates=replicates,
         seed=seed,
     )

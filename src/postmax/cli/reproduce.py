@@ -1,4 +1,4 @@
-"""`postmax reproduce` runs a table; `postmax report` writes the page of a table or of a run again."""
+"""What `postmax reproduce` and `postmax report` do: run a table, and write the page of a table or of a run."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from postmax.cli.options import JsonFlag, OutFolder, Workers
 from postmax.cli.sweeping import run_all, tell_failures, tell_plan
 from postmax.errors import InputError
 from postmax.files import atomic_write
@@ -29,66 +28,31 @@ from postmax.tables.cells import TableJob
 from postmax.tables.variant import Variant
 from postmax.train.timing import measure_epoch_seconds
 
-_Table = Annotated[
-    str, typer.Argument(metavar="TABLE", help="See `postmax list tables`, or your own YAML.", show_default=False)
-]
-_Settings = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[KEY=VALUE]...", help="Settings that change every run.", show_default=False),
-]
-_Scale = Annotated[str, typer.Option("--scale", "-s", help="cpu, quick or paper; tables may have others.")]
-_Seeds = Annotated[
-    int | None,
-    typer.Option(
-        "--seeds",
-        min=1,
-        help="How many seeds. Each run trains a fixed number of seeds side by side, cut from seed 0 on, so that fewer "
-        "seeds than that are another run.",
-        show_default="by the scale",
-    ),
-]
-_Names = typer.Option(help="Names, separated by commas; all also takes the optional ones.")
-_Rows = Annotated[str | None, _Names]
-_Tuned = Annotated[
-    str | None,
-    typer.Option(
-        "--tuned",
-        metavar="FILE",
-        help="Settings of rows, as `postmax tune` writes them.",
-        show_default="the table's own",
-    ),
-]
-
 
 def reproduce(
-    table: _Table,
-    settings: _Settings = None,
-    scale: _Scale = "cpu",
-    seeds: _Seeds = None,
-    rows: _Rows = None,
-    columns: _Rows = None,
-    tuned: _Tuned = None,
-    workers: Workers = None,
-    out: OutFolder = Path("postmax-results"),
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try diverged runs again.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would run and how long it would take.")
-    ] = False,
-    as_json: JsonFlag = False,
+    table: str,
+    variant: Variant,
+    scale: str,
+    out: Path,
+    *,
+    workers: int | None,
+    retry_failed: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
-    """Run a table of the paper, and show the results beside the reported values, in the terminal and as a page.
+    """Run a table and show it; or only say what would run.
 
-    \b
-    postmax reproduce breast-cancer
-    postmax reproduce breast-cancer --scale quick
-    postmax reproduce breast-cancer --rows KL,Hellinger --seeds 5
-    postmax reproduce cifar10-correction --dry-run
-    postmax reproduce cifar10-correction --scale paper accelerator=cuda precision=bf16-mixed
-
-    Finished runs are never run again. After an interruption, the same command goes on where it stopped. Several
-    commands may work in the same folder at the same time.
-    """  # noqa: D301  (\b keeps the lines of the examples)
-    spec, variant = load(table), Variant(seeds, rows, columns, tuple(settings or ()), tuned)
+    Args:
+        table: The name of a table, or a YAML file.
+        variant: Which part of the table, with which settings.
+        scale: The scale.
+        out: The folder for runs and reports.
+        workers: How many runs at once; by default as many as the machine has cores.
+        retry_failed: Try diverged runs again.
+        dry_run: Only say what would run and how long it would take.
+        as_json: Print JSON.
+    """
+    spec = load(table)
     todo = variant.jobs(spec, scale)
     store, workers = out / "runs", workers or default_workers(job.config.accelerator for job in todo)
     if dry_run:
@@ -99,30 +63,13 @@ def reproduce(
     tell_failures(report, store)
 
 
-def report(
-    table: Annotated[
-        str, typer.Argument(metavar="TABLE|FOLDER", help="A table, or the folder of a run.", show_default=False)
-    ],
-    settings: _Settings = None,
-    scale: _Scale = "cpu",
-    seeds: _Seeds = None,
-    rows: _Rows = None,
-    columns: _Rows = None,
-    tuned: _Tuned = None,
-    out: OutFolder = Path("postmax-results"),
-    as_json: JsonFlag = False,
-) -> None:
-    """Write the page of a table or of a single run again, from finished runs. Nothing is trained.
-
-    \b
-    postmax report breast-cancer
-    postmax report postmax-results/runs/0123456789abcdef
-    """  # noqa: D301  (\b keeps the lines of the examples)
+def report(table: str, variant: Variant, scale: str, out: Path, *, as_json: bool) -> None:
+    """Write the page of a table or of a single run again, from finished runs."""
     if (Path(table) / "config.yaml").exists():
         run = RunFolder(table)
         typer.echo(str(write_run_page(run.config(), run)))
         return
-    spec, variant = load(table), Variant(seeds, rows, columns, tuple(settings or ()), tuned)
+    spec = load(table)
     todo, command = variant.jobs(spec, scale), _command(table, scale, variant)
     if not any(RunFolder(out / "runs" / job.run_id).state == "done" for job in todo):
         raise InputError(f"{out / 'runs'} has no finished run of this table at scale {scale}: first run `{command}`.")

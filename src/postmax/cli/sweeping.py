@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from postmax.cli.progress import show_progress
+from postmax.cli.stopping import Stopped
 from postmax.duration import in_words
 from postmax.runs.job import Job
 from postmax.sweep.events import SweepReport
@@ -18,14 +19,14 @@ from postmax.sweep.sweep import sweep
 
 
 def run_all(todo: Sequence[Job], store: Path, *, workers: int, retry_failed: bool) -> SweepReport:
-    """Run jobs and show how far they are. Ctrl-C ends the command with a message that says how to continue."""
+    """Run jobs and show how far they are. If somebody stops the command, a message says how to continue."""
     expected = plan(todo, store, workers=workers).expected
     try:
         with show_progress(todo, workers=workers, expected=expected, say=None) as watch:
             return sweep(todo, store, workers=min(workers, len(todo)), retry_failed=retry_failed, watch=watch)
-    except KeyboardInterrupt:
+    except Stopped as stop:
         typer.echo("postmax: stopped. The same command continues where it was.", err=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(stop.exit_code) from None
 
 
 def tell_failures(report: SweepReport, store: Path) -> None:

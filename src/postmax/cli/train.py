@@ -1,4 +1,4 @@
-"""`postmax train` and `postmax resume`: one run."""
+"""What `postmax train` and `postmax resume` do: one run."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from postmax import data, losses, plugins
 from postmax.cli.live import show_run
-from postmax.cli.options import JsonFlag, OutFolder
+from postmax.cli.stopping import Stopped
 from postmax.duration import in_words
 from postmax.errors import DataError, DivergedError, InputError
 from postmax.registry import unknown_name
@@ -27,38 +27,18 @@ from postmax.train.settings import read_yaml, with_overrides
 from postmax.train.timing import measure_epoch_seconds
 
 
-def train(
-    arguments: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[DATA] [KEY=VALUE]...",
-            help="A data set (see `postmax list datasets`) or a file or folder of your own, then settings.",
-            show_default=False,
-        ),
-    ] = None,
-    config: Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file to start from.")] = None,
-    out: OutFolder = Path("postmax-results"),
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run and how long it will take.")] = False,
-    as_json: JsonFlag = False,
-) -> None:
-    """Train on a data set or on your own data, and write the result and a page.
+def train(arguments: list[str], config: Path | None, out: Path, *, dry_run: bool, as_json: bool) -> None:
+    """Train on a data set or a file, and write the result and a page; or only say what would run.
 
-    \b
-    postmax train digits noise=symmetric:0.4 loss.correction=forward
-    postmax train digits noise=symmetric:0.4 method=divide-mix loss=ce
-    postmax train digits noise=pair:0.3 loss.divergence=sl loss.correction=objective seeds=[0,1,2]
-    postmax train table.csv data.labels=species data.drop=[id] loss.correction=forward transition=estimated
-    postmax train table.csv data.labels=species data.missing=median loss=sharpened-pml
-    postmax train train-images-idx3-ubyte.gz data.labels=train-labels-idx1-ubyte.gz
-    postmax train cifar10 noise=uniform:low model=cnn8 --dry-run
-    postmax train --config postmax-results/runs/ID/config.yaml optimiser.lr=0.1
-
-    DATA is the name of a data set, or a file or folder of your own: CSV, Parquet, .npz, IDX images, or a folder with
-    one subfolder of images for each class. The run gets its own folder. If it is stopped or killed, give the same
-    command again and it continues.
-    """  # noqa: D301  (\b keeps the lines of the examples)
+    Args:
+        arguments: At most one data set or file, and settings of the form `key=value`.
+        config: A YAML file to start from.
+        out: The folder for runs.
+        dry_run: Only say what would run and how long it would take.
+        as_json: Print JSON.
+    """
     with _missing_plugins_named(None if config is None else RunFolder(config.parent)):
-        run = resolve(_configure(arguments or [], config))
+        run = resolve(_configure(arguments, config))
         _refuse_idle_transition(run)
         folder = RunFolder(out / "runs" / run.run_id)
         if dry_run:
@@ -67,20 +47,8 @@ def train(
             _run(run, folder, as_json)
 
 
-def resume(
-    folder: Annotated[Path, typer.Argument(help="The folder of a run.", metavar="FOLDER", show_default=False)],
-    previous: Annotated[
-        bool, typer.Option("--previous", help="Continue from the checkpoint before the last one.")
-    ] = False,
-    restart: Annotated[bool, typer.Option("--restart", help="Delete what was trained, and start again.")] = False,
-    as_json: JsonFlag = False,
-) -> None:
-    """Continue a run that was stopped.
-
-    \b
-    postmax resume postmax-results/runs/0123456789abcdef
-    postmax resume postmax-results/runs/0123456789abcdef --restart
-    """  # noqa: D301  (\b keeps the lines of the examples)
+def resume(folder: Path, *, previous: bool, restart: bool, as_json: bool) -> None:
+    """Continue a run that was stopped."""
     run = RunFolder(folder)
     with _missing_plugins_named(run):
         _run(run.config(), run, as_json, previous=previous, restart=restart)
@@ -162,11 +130,11 @@ def _run(config: RunConfig, folder: RunFolder, as_json: bool, *, previous: bool 
     try:
         with show_run(config.data.name or Path(config.data.path or "").name) as show:
             execute(config, folder.path, progress=show, previous=previous, restart=restart)
-    except KeyboardInterrupt:
+    except Stopped as stop:
         begun = (folder.path / "config.yaml").exists()
         how = f". Continue with: postmax resume {quoted}" if begun else " before training began."
         typer.echo(f"postmax: stopped{how}", err=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(stop.exit_code) from None
     page = write_run_page(config, folder)
     if as_json:
         typer.echo(json.dumps({**folder.result(), "folder": str(folder.path), "report": str(page)}))

@@ -1,10 +1,9 @@
-"""`postmax tune`: choose the settings of a table's rows before the table is run."""
+"""What `postmax tune` does: choose the settings of a table's rows before the table is run."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich import box
@@ -12,7 +11,6 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from postmax.cli.options import JsonFlag, Workers
 from postmax.cli.sweeping import run_all, tell_failures, tell_plan
 from postmax.report.table.tuned_text import HEADING
 from postmax.sweep.cores import default_workers
@@ -26,38 +24,30 @@ from postmax.tuning.tuned_file import add_to_file, rows_to_keep
 
 
 def tune(
-    table: Annotated[
-        str, typer.Argument(metavar="TABLE", help="See `postmax list tables`, or your own YAML.", show_default=False)
-    ],
-    scale: Annotated[str, typer.Option("--scale", "-s", help="A scale with a tuning section.")] = "cpu",
-    rows: Annotated[
-        str | None,
-        typer.Option(
-            help="Names of rows, separated by commas; all also takes the optional ones. Other rows stay in the file."
-        ),
-    ] = None,
-    workers: Workers = None,
-    out: Annotated[
-        Path, typer.Option("--out", "--output", "-o", help="The folder for runs and for the chosen settings.")
-    ] = Path("postmax-results"),
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try diverged runs again.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would run and how long it would take.")
-    ] = False,
-    as_json: JsonFlag = False,
+    table: str,
+    scale: str,
+    rows: list[str] | None,
+    out: Path,
+    *,
+    workers: int | None,
+    retry_failed: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
-    """Choose the settings of a table's rows by noisy validation labels. Test labels are never used.
+    """Choose the settings of a table's rows; or only say what would run.
 
-    \b
-    postmax tune TABLE --dry-run
-    postmax tune TABLE --rows CE,GCE
-    postmax reproduce TABLE --tuned postmax-results/TABLE-cpu-tuned.yaml
-
-    Every combination of a row's grid is trained with the tuning seeds of the scale. Finished runs are never run again.
-    After an interruption, the same command goes on where it stopped.
-    """  # noqa: D301  (\b keeps the lines of the examples)
+    Args:
+        table: The name of a table, or a YAML file.
+        scale: A scale with a tuning section.
+        rows: The names of the rows to tune; None for those that are not optional.
+        out: The folder for runs and for the chosen settings.
+        workers: How many runs at once; by default as many as the machine has cores.
+        retry_failed: Try diverged runs again.
+        dry_run: Only say what would run and how long it would take.
+        as_json: Print JSON.
+    """
     spec = load(table)
-    tried = trials(spec, scale, None if rows is None else rows.split(","))
+    tried = trials(spec, scale, rows)
     todo, store, file = trial_jobs(tried), out / "runs", out / f"{spec.name}-{scale}-tuned.yaml"
     workers = workers or default_workers(job.config.accelerator for job in todo)
     # Checked before the runs, which may take hours: the rows in the file must fit those that are tuned now.

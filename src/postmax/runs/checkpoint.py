@@ -20,12 +20,11 @@ from torch import Tensor
 
 from postmax.errors import DataError
 from postmax.files import atomic_write, second_name
+from postmax.runs import remedies
 from postmax.train.state import State
 
 NAME, PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
 _FORMAT, _OLD_FORMAT = "postmax checkpoint 2", "postmax checkpoint 1"
-_RESTART = "Start again with --restart."
-_GO_BACK = "The checkpoint before it is kept: continue from there with --previous."
 
 
 class DamagedRun(DataError):  # noqa: N818  (the name says what happened)
@@ -73,7 +72,7 @@ def load(folder: Path) -> Checkpoint | None:
     path = folder / NAME
     if not path.exists():
         return None
-    return _checked(path, _GO_BACK if (folder / PREVIOUS).exists() else _RESTART)
+    return _checked(path, remedies.go_back(folder) if (folder / PREVIOUS).exists() else remedies.start_again(folder))
 
 
 def go_back(folder: Path) -> None:
@@ -84,19 +83,19 @@ def go_back(folder: Path) -> None:
     """
     path = folder / PREVIOUS
     if not path.exists():
-        raise DamagedRun(f"{folder} has no checkpoint before the last one. {_RESTART}")
-    _checked(path, _RESTART)
+        raise DamagedRun(f"{folder} has no checkpoint before the last one. {remedies.start_again(folder)}")
+    _checked(path, remedies.start_again(folder))
     second_name(path, folder / NAME)
 
 
-def _checked(path: Path, advice: str) -> Checkpoint:
-    """Return the checkpoint in a file. If the file is damaged, the error ends with the advice."""
+def _checked(path: Path, remedy: str) -> Checkpoint:
+    """Return the checkpoint in a file. If the file is damaged, the error ends with the remedy."""
     try:
         return _read(path)
     except DamagedRun:
         raise
     except (SafetensorError, OSError, ValueError, KeyError) as error:
-        raise DamagedRun(f"{path} is damaged ({error}). {advice}") from error
+        raise DamagedRun(f"{path} is damaged ({error}). {remedy}") from error
 
 
 def _read(path: Path) -> Checkpoint:
@@ -105,7 +104,10 @@ def _read(path: Path) -> Checkpoint:
         metadata = file.metadata() or {}
         if metadata.get("format") == _OLD_FORMAT:
             # The checkpoint before it is as old, so going back to that one would not help.
-            raise DamagedRun(f"{path} was written by an older version of postmax and cannot be continued. {_RESTART}")
+            raise DamagedRun(
+                f"{path} was written by an older version of postmax and cannot be continued. "
+                f"{remedies.start_again(path.parent)}"
+            )
         if metadata.get("format") != _FORMAT:
             raise ValueError(f"it is not a {_FORMAT!r}")
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (the file is not a dictionary)

@@ -17,6 +17,7 @@ from postmax.runs.checkpoint import Checkpoint, DamagedRun
 from postmax.runs.details import write_details
 from postmax.runs.environment import environment
 from postmax.runs.folder import RunFolder
+from postmax.runs.remedies import start_again
 from postmax.runs.saved import save_weights
 from postmax.train.build import Built, build
 from postmax.train.config import RunConfig
@@ -210,13 +211,13 @@ class _Execution:
 
     def _restore(self, saved: Checkpoint) -> None:
         if saved.values["run_id"] != self.config.run_id:
-            raise DamagedRun(f"{self.run.path}: the checkpoint belongs to another run; start again with --restart.")
+            raise DamagedRun(f"{self.run.path}: the checkpoint belongs to another run. {start_again(self.run.path)}")
         try:
             self.built.trainer.restore(State(saved.part("trainer"), saved.values["trainer"]))
         except (KeyError, RuntimeError, ValueError) as error:
             raise DamagedRun(
-                f"{self.run.path}: the checkpoint does not fit the method as it is now ({error}); start again with "
-                "--restart."
+                f"{self.run.path}: the checkpoint does not fit the method as it is now ({error}). "
+                f"{start_again(self.run.path)}"
             ) from error
         self.keeper.restore(saved.part("kept"), saved.values["kept"])
         if "confusions" in saved.values:  # checkpoints of older versions lack them
@@ -226,7 +227,7 @@ class _Execution:
         if len(self.records) != self.done * len(self.config.seeds):
             raise DamagedRun(
                 f"{self.run.path}: metrics.jsonl has lost epochs that the checkpoint of epoch {self.done} knows. "
-                "Start again with --restart."
+                f"{start_again(self.run.path)}"
             )
 
     def _result(self) -> RunResult:

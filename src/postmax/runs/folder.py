@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from postmax.errors import DataError, InputError
-from postmax.files import atomic_write
+from postmax.files import atomic_write, not_written
 from postmax.locks import hold
 from postmax.runs import checkpoint
 from postmax.runs.checkpoint import DamagedRun
+from postmax.runs.remedies import start_again
 from postmax.train.config import RunConfig, read_config
 from postmax.train.records import EpochRecord, RunResult
 
@@ -116,7 +117,7 @@ class RunFolder:
             # A line may be valid JSON and still not be a record.
             return sorted(records, key=lambda record: int(record["epoch"]))
         except (ValueError, TypeError, KeyError) as error:
-            raise DamagedRun(f"{path} is damaged ({error}); start the run again with --restart.") from error
+            raise DamagedRun(f"{path} is damaged ({error}). {start_again(self.path)}") from error
 
     def failure(self) -> str | None:
         """Return why the run failed; None if it did not."""
@@ -145,7 +146,7 @@ class RunFolder:
         try:
             return str(json.loads(path.read_text(encoding="utf-8"))[key])
         except (ValueError, TypeError, KeyError) as error:
-            raise DamagedRun(f"{path} is damaged ({error}); start the run again with --restart.") from error
+            raise DamagedRun(f"{path} is damaged ({error}). {start_again(self.path)}") from error
 
     def write_json(self, name: str, content: Any) -> bytes:
         """Write a JSON file completely or not at all, and return its bytes."""
@@ -165,7 +166,7 @@ class RunFolder:
             with path.open("a", encoding="utf-8") as file:
                 file.write(text)
         except OSError as error:
-            raise DataError(f"{path} could not be written: {error.strerror}.") from error
+            raise not_written(path, error) from error
 
     def sync(self, name: str) -> None:
         """Wait until everything that was appended to a file is on the disk."""

@@ -19,6 +19,7 @@ from postmax.sweep.events import Outcome
 GRACE_SECONDS = 5.0
 # The usual exit code of a program that Ctrl-C ended.
 INTERRUPTED = 130
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 _execute: Execute | None = None
 _working = False
@@ -35,7 +36,8 @@ def prepare(execute: Execute, threads: int) -> None:
     _execute = execute
     torch.set_num_threads(threads)
     threading.Thread(target=_end_with_the_sweep, daemon=True).start()
-    signal.signal(signal.SIGINT, _interrupt)
+    for number in _SIGNALS:
+        signal.signal(number, _interrupt)
     if hasattr(signal, "pthread_sigmask"):
         # The sweep starts its workers with this signal held back, so that Ctrl-C during the imports prints no trace.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -55,11 +57,12 @@ def work(task: Task) -> Outcome:
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    """Handle SIGINT. It comes from the terminal (Ctrl-C), from the sweep, or from the thread below."""
+    """Handle a signal. It comes from the terminal (Ctrl-C), a scheduler (SIGTERM), the sweep, or the thread below."""
     if not _working:
         os._exit(INTERRUPTED)
     # Ctrl-C reaches a worker from the terminal and again from the sweep. The second must not disturb the first.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
