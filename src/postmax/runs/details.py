@@ -74,8 +74,9 @@ def _read(run: RunFolder, name: str, form: str) -> dict[str, Any] | None:
         return None
     try:
         content: dict[str, Any] = json.loads(path.read_bytes())
-        if content["format"] != form:
-            raise ValueError(f"it is not a {form!r}")
+        found = content["format"]
     except (ValueError, TypeError, KeyError) as error:
         raise DamagedRun(f"{path} is damaged ({error}). Delete {run.path} to run it again.") from error
+    if found != form:
+        raise DamagedRun(f"{path} is not a {form!r}. Delete {run.path} to run it again.")
     return content

@@ -54,16 +54,20 @@ def _read(path: Path, num_classes: int) -> dict[str, Any]:
     """Return a kept estimate, checked."""
     try:
         kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        found = Transition(kept["matrix"])
-        if found.num_classes != num_classes:
-            raise ValueError(f"it is about {found.num_classes} classes, not {num_classes}")
+        found = Transition(kept["matrix"]).num_classes
         if "format" in kept:
             TransitionEstimate.from_dict(kept, str(path))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from error
     except (ValueError, TypeError, KeyError) as error:
-        raise DataError(f"{path} is damaged ({error}); delete it, and the noise is estimated again.") from error
+        raise _damaged(path, str(error)) from error
+    if found != num_classes:
+        raise _damaged(path, f"it is about {found} classes, not {num_classes}")
     return kept
+
+
+def _damaged(path: Path, reason: str) -> DataError:
+    return DataError(f"{path} is damaged ({reason}); delete it, and the noise is estimated again.")
 
 
 def _write(path: Path, kept: dict[str, Any]) -> None:
