@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from postmax import data, losses
-from postmax.report.noise_hashes import rate_in_words
-from postmax.report.numbers import per_cent, ranges
+from postmax import data
+from postmax.report.numbers import from_to, ranges, thousands
 from postmax.train.config import Choice, RunConfig
-from postmax.train.records import RunResult
+from postmax.train.records import DataRecord, RunResult
 from postmax.train.settings import as_overrides
 
 # A name and a value, both as text.
 Fact = tuple[str, str]
 
 _UNCORRECTED = "uncorrected"
-_CLASSES = 20
+_CLASSES, _LETTERS = 20, 160
 
 
 def title(config: RunConfig) -> str:
@@ -25,26 +24,63 @@ def title(config: RunConfig) -> str:
     return f"{_data_name(config)}: {config.method.name} with {config.loss.name}{of_loss}"
 
 
-def data_facts(config: RunConfig, result: RunResult) -> list[Fact]:
-    """Return what the data are."""
+def data_facts(config: RunConfig, result: RunResult, about: DataRecord | None) -> list[Fact]:
+    """Return what the data are.
+
+    Args:
+        config: The configuration of the run.
+        result: Its result.
+        about: What the run recorded about its rows; None if it is of an older version.
+    """
     names = result["classes"]
-    shown = ", ".join(names[:_CLASSES]) + (", …" if len(names) > _CLASSES else "")
+    several = len(result["seeds"]) > 1
     if config.data.test_path is not None:
         split = f"from {Path(config.data.test_path).name}"
     elif config.data.split == "random":
         split = f"{100 * config.data.test_share:.0f} % of all rows, drawn anew for each seed"
     else:
-        split = "the same rows for all seeds" if len(result["seeds"]) > 1 else ""
-    facts = [
-        ("Data", _data_name(config)),
-        ("Training rows", _thousands(result["train_rows"])),
-        ("Test rows", ", ".join(filter(None, (_thousands(result["test_rows"]), split)))),
-        ("Classes", f"{len(names)}: {shown}"),
-    ]
+        split = "the same rows for all seeds" if several else ""
+    facts = [("Data", config.data.name or str(config.data.path))]
+    if about is not None:
+        facts.append(("One row is", _row_in_words(about["shape"])))
+    facts.append(("Training rows", thousands(result["train_rows"])))
     if config.data.validation_share:
-        share = f"{100 * config.data.validation_share:.0f} % of the training rows, with their noisy labels"
-        facts.insert(2, ("Validation rows", share))
+        facts.append(("Validation rows", _validation_rows(config, about)))
+    facts += [
+        ("Test rows", ", ".join(filter(None, (thousands(result["test_rows"]), split)))),
+        ("Classes", f"{len(names)}: {_shortened(names)}"),
+    ]
+    if config.data.sha256 is not None:
+        facts.append(("SHA-256 of the files", config.data.sha256))
+    digests = {seed["noise"]["sha256"] for seed in result["seeds"]}
+    if len(digests) == 1:
+        facts.append(("SHA-256 of the labels", *digests))
     return facts
+
+
+def _row_in_words(shape: list[int]) -> str:
+    """Return the shape of a row in words."""
+    if len(shape) == 3:
+        channels, height, width = shape
+        return f"an image, {height} × {width} pixels, {channels} channel{'s' if channels > 1 else ''}"
+    return f"{thousands(shape[0])} number{'s' if shape[0] > 1 else ''}"
+
+
+def _validation_rows(config: RunConfig, about: DataRecord | None) -> str:
+    share = f"{100 * config.data.validation_share:.0f} % of the training rows, with their noisy labels"
+    counts = [] if about is None else [sum(seed["validation"] or ()) for seed in about["seeds"]]
+    return f"{from_to(counts)}: {share}" if counts else share
+
+
+def _shortened(names: list[str]) -> str:
+    """Return the first names of classes, as many as a few lines can hold."""
+    shown, length = [], 0
+    for name in names[:_CLASSES]:
+        length += len(name)
+        if shown and length > _LETTERS:
+            break
+        shown.append(name)
+    return ", ".join(shown) + (", …" if len(shown) < len(names) else "")
 
 
 def training_facts(config: RunConfig, result: RunResult) -> list[Fact]:
@@ -53,29 +89,25 @@ def training_facts(config: RunConfig, result: RunResult) -> list[Fact]:
         ("Network", _networks(config, result)),
         ("Method", _with_options(config.method)),
         ("Loss", _with_options(config.loss)),
-        ("Epochs", str(result["epochs"])),
+        ("Optimiser", f"{config.optimiser.name}, learning rate {config.optimiser.lr:g}, {config.schedule.name} schedule"),
+        ("Epochs", f"{result['epochs']}, in batches of {config.batch_size} rows"),
         ("Seeds", ranges(sorted(seed["seed"] for seed in result["seeds"]))),
     ]
 
 
-def noise_facts(config: RunConfig, result: RunResult) -> list[Fact]:
-    """Return what is known about the label noise, and what a correction took as the noise."""
-    added = "none" if config.noise == "none" else _name_of(config.noise)
-    return [
-        ("Noise that was added", added),
-        ("Wrong training labels", _rates(config, result)),
-        ("Noise that the loss assumes", _assumed(config)),
-    ]
+def judged_by_labels_as_given(config: RunConfig, result: RunResult) -> bool:
+    """Return whether test labels may be wrong: those of your own data, and of data sets whose truth is not known."""
+    return config.data.path is not None or any(seed["noise"]["rate"] is None for seed in result["seeds"])
 
 
-def truth_is_known(result: RunResult) -> bool:
-    """Return whether the true labels of the training rows are known."""
-    return all(seed["noise"]["rate"] is not None for seed in result["seeds"])
+def labels_pass_for_true(config: RunConfig) -> bool:
+    """Return whether the labels of the data set count as true before this run puts noise into them."""
+    return config.data.name is not None and data.is_clean(config.data.name)
 
 
-def assumes_noise(config: RunConfig) -> bool:
-    """Return whether the loss uses a transition matrix."""
-    return losses.needs_transition(config.loss.name, config.loss.options)
+def name_of_noise(noise: str) -> str:
+    """Return a kind of noise as it is, and a file without its folder."""
+    return Path(noise).name if Path(noise).is_absolute() else noise
 
 
 def reading_label(name: str, others: list[str]) -> str:
@@ -114,7 +146,7 @@ def reading_in_words(name: str, others: list[str], config: RunConfig) -> str:
 
 def _networks(config: RunConfig, result: RunResult) -> str:
     """Return the model and its number of parameters. A method may train several networks of this model."""
-    found = f"{config.model.name}, {_thousands(result['parameters'])} parameters"
+    found = f"{config.model.name}, {thousands(result['parameters'])} parameters"
     networks = result.get("networks", 1)
     return found if networks == 1 else f"{found} in the answer; the method trains {networks} networks"
 
@@ -123,40 +155,6 @@ def _with_options(choice: Choice) -> str:
     return " ".join(filter(None, (choice.name, as_overrides(choice.options))))
 
 
-def _rates(config: RunConfig, result: RunResult) -> str:
-    rates = [seed["noise"]["rate"] for seed in result["seeds"]]
-    known = [rate for rate in rates if rate is not None]
-    if not known:
-        return rate_in_words(None)
-    text = rate_in_words(known[0]) if len(set(known)) == 1 else per_cent(known)
-    if config.noise != "none" and not _labels_pass_for_true(config):
-        text += " were changed by this noise. Labels that were wrong before are not counted"
-    return text
-
-
-def _assumed(config: RunConfig) -> str:
-    if not assumes_noise(config):
-        return "none: this loss does not use a transition matrix"
-    if config.transition == "estimated":
-        return "a transition matrix that was estimated from the noisy training rows"
-    if config.transition == "known":
-        return "the true transition matrix of the noise that was added"
-    return f"given by the user: {_name_of(config.transition)}"
-
-
-def _labels_pass_for_true(config: RunConfig) -> bool:
-    return config.data.name is not None and data.is_clean(config.data.name)
-
-
 def _data_name(config: RunConfig) -> str:
     return config.data.name or Path(config.data.path or "").name
 
-
-def _thousands(number: int) -> str:
-    """Return a number with narrow spaces between the thousands."""
-    return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-
-
-def _name_of(noise: str) -> str:
-    """Return a kind of noise as it is, and a file without its folder."""
-    return Path(noise).name if Path(noise).is_absolute() else noise
