@@ -146,11 +146,38 @@ def test_it_is_legible(browser, kind, width, dark):
 
 def test_tables_scroll_in_their_own_frame(browser):
     browser.window(360, 800, mobile=True)
-    frame = "document.querySelector('.scroll')"
+    frame = "document.querySelector('.scrolls, .scroll')"
     assert browser.run(f"{frame}.scrollWidth > {frame}.clientWidth")
     browser.run(f"{frame}.scrollLeft = 200")
     left = browser.run(f"{frame}.querySelector('tbody th').getBoundingClientRect().left")
     assert left == pytest.approx(browser.run(f"{frame}.getBoundingClientRect().left"), abs=2)
+
+
+# What a box that scrolls shows: whether something is hidden, the height of its hint and the width of its fading edge.
+HINTS = """
+[...document.querySelectorAll('.scrolls')].filter(box => box.checkVisibility()).map(box => ({
+  hidden: box.scrollWidth > box.clientWidth,
+  hint: parseFloat(getComputedStyle(box, '::before').paddingBottom),
+  edge: parseFloat(getComputedStyle(box, '::after').width),
+  words: getComputedStyle(box, '::before').content,
+  named: box.tabIndex === 0 && box.getAttribute('role') === 'region'
+    && !!(box.getAttribute('aria-label') || document.getElementById(box.getAttribute('aria-labelledby')).textContent),
+}))
+"""
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_a_box_says_that_it_scrolls_only_where_something_is_hidden(browser, kind, width):
+    browser.window(width, 800, mobile=width < 500)
+    browser.run(OPEN_ALL)
+    boxes = browser.run(HINTS)
+    assert boxes
+    for box in boxes:
+        assert (box["hint"], box["edge"]) == ((26, 28) if box["hidden"] else (0, 0)), box
+        assert "scroll sideways" in box["words"]
+        assert box["named"]
+    if kind == "table":
+        assert {box["hidden"] for box in boxes} >= ({True} if width < 500 else {False})
 
 
 def test_dark_is_dark_in_the_pictures_too(browser):
