@@ -1,4 +1,4 @@
-"""A matrix as a table on a page: every cell has its number and a colour behind it, so that it can be read and copied."""
+"""A matrix as a table on a page: every cell has a number that can be copied, and a colour behind it."""
 
 from __future__ import annotations
 

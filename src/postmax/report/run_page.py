@@ -24,7 +24,7 @@ from postmax.report.selection_words import SELECTION_IN_WORDS, headline_first
 from postmax.runs.details import read_confusions, read_data, read_estimates
 from postmax.runs.folder import RunFolder
 from postmax.train.config import RunConfig
-from postmax.train.records import Evaluation, RunResult
+from postmax.train.records import DataRecord, Evaluation, RunResult, SeedConfusions
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def write_run_page(config: RunConfig, run: RunFolder) -> Path:
     make_folder(run.path)
     rule = config.selection.replace("-", "_")
     data, estimates = read_data(run), read_estimates(run, [seed["seed"] for seed in result["seeds"]])
-    readings = _readings(config, result, run)
+    readings = _readings(config, result, read_confusions(run), data)
     labels = {one.name: one.label for one in readings}
     curves = curves_of(run.metrics(), list(labels.items()))
     selected = [one["epoch"] for one in _evaluations(result, "model", config.selection)]
@@ -129,13 +129,19 @@ def _answer(config: RunConfig, result: RunResult, estimates: Sequence[Transition
     text = f"Test accuracy {accuracy('model')} on {rows} ({number}, {SELECTION_IN_WORDS[config.selection]})."
     if "uncorrected" in result["seeds"][0]["readings"]:
         text += f" Without the posterior correction, the same networks reach {accuracy('uncorrected')}."
+    rates = [seed["noise"]["rate"] for seed in result["seeds"]]
+    if known := [rate for rate in rates if rate]:
+        happened = "are wrong" if config.data.path is None else "were changed by this run"
+        text += f" {per_cent(known if len(set(known)) > 1 else known[:1])} of the training labels {happened}."
     if estimates:
         text += f" Noise in the training labels: {estimate_in_words(estimates)}."
     return text
 
 
-def _readings(config: RunConfig, result: RunResult, run: RunFolder) -> list[ReadingResults]:
-    names, confusions, data = list(result["seeds"][0]["readings"]), read_confusions(run), read_data(run)
+def _readings(
+    config: RunConfig, result: RunResult, confusions: Sequence[SeedConfusions], data: DataRecord | None
+) -> list[ReadingResults]:
+    names = list(result["seeds"][0]["readings"])
     return [
         ReadingResults(
             name=name,

@@ -59,10 +59,15 @@ def curves_of(records: Sequence[EpochRecord], readings: Sequence[tuple[str, str]
         Curves(
             "Training rows with a wrong label",
             "which class is predicted for them while training.",
-            _lines(records, [*wrong, (RIGHT, "for comparison: right labels learnt")]) if _any(records, MEMORISED) else (),
+            _lines(records, [*wrong, (RIGHT, "for comparison: right labels learnt")])
+            if _any(records, MEMORISED)
+            else (),
         ),
         Curves(
-            "Loss", "the mean of the training loss in each epoch.", _lines(records, [("loss", "training loss")], 1.0), False
+            "Loss",
+            "the mean of the training loss in each epoch.",
+            _lines(records, [("loss", "training loss")], 1.0),
+            False,
         ),
     ]
     return [plot for plot in plots if plot.lines]

@@ -34,12 +34,12 @@ def calibration_row(result: RunResult, reading: str, rule: str, label: str) -> C
     chosen = [one[rule] for one in found]  # type: ignore[literal-required]
     accuracy = [one["accuracy"] for one in chosen]
     gap = 100 * (statistics.fmean(confidence) - statistics.fmean(accuracy))
-    verdict = "too sure" if gap > 0 else "not sure enough"
+    verdict = "about right" if abs(gap) < 1 else "too sure" if gap > 0 else "not sure enough"
     return CalibrationRow(
         label=label,
         confidence=per_cent(confidence),
         accuracy=per_cent(accuracy),
-        verdict=f"{signed(gap, 1)}: {verdict}" if abs(gap) >= 1 else f"{signed(gap, 1)}: about right",
+        verdict=f"{signed(gap, 1)} points: {verdict}",
         error=per_cent([one["calibration_error"] for one in chosen]),
     )
 

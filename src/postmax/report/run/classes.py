@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from postmax.report.heat import Heat, heat
+from postmax.report.heat import MOST_CLASSES, Heat, heat
 from postmax.report.numbers import from_to, one_per_cent
 from postmax.train.records import DataRecord, SeedConfusions
 
 # With more classes the weakest come first, and the whole table can be opened below them.
 MOST_ROWS = 30
 _WEAKEST = 15
-_LARGEST = 15
+_LARGEST, _LARGEST_BESIDE_MATRIX = 15, 8
 
 
 @dataclass(frozen=True)
@@ -89,15 +89,15 @@ def class_results(
         return None
     counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
     for one in found:
-        for label, predicted, rows in one["cells"] if one else ():
-            counts[label, predicted] += rows
+        for label, predicted, count in one["cells"] if one else ():
+            counts[label, predicted] += count
     hits, of_label, of_prediction = counts.diagonal(), counts.sum(1), counts.sum(0)
     precision, recall = _shares(hits, of_prediction), _shares(hits, of_label)
     f1 = _shares(2 * hits, of_label + of_prediction)
     test = _range(data, "test", len(classes)) if own_rows and data else [str(rows) for rows in of_label]
     train = _range(data, "train", len(classes)) if data else [""] * len(classes)
     rows = tuple(
-        ClassRow(name, train[i], test[i], *(_text(values[i]) for values in (precision, recall, f1)), _known(f1[i]))
+        ClassRow(name, train[i], test[i], _text(precision[i]), _text(recall[i]), _text(f1[i]), _known(f1[i]))
         for i, name in enumerate(classes)
     )
     order = sorted(range(len(rows)), key=lambda i: rows[i].share)
@@ -133,9 +133,7 @@ def _range(data: DataRecord, part: str, classes: int) -> list[str]:
     return [from_to([seed[i] for seed in seeds]) for i in range(classes)]
 
 
-def _matrix(
-    classes: Sequence[str], counts: npt.NDArray[np.int64], shares: npt.NDArray[np.float64]
-) -> Heat | None:
+def _matrix(classes: Sequence[str], counts: npt.NDArray[np.int64], shares: npt.NDArray[np.float64]) -> Heat | None:
     def words(i: int, j: int) -> tuple[str, str]:
         return (str(counts[i, j]), one_per_cent(shares[i, j])) if counts[i, j] else ("", "")
 
@@ -146,7 +144,8 @@ def _largest(
     classes: Sequence[str], counts: npt.NDArray[np.int64], shares: npt.NDArray[np.float64]
 ) -> tuple[Confused, ...]:
     wrong = counts - np.diag(counts.diagonal())
-    order = np.argsort(-wrong, axis=None, kind="stable")[:_LARGEST]
+    most = _LARGEST if len(classes) > MOST_CLASSES else _LARGEST_BESIDE_MATRIX
+    order = np.argsort(-wrong, axis=None, kind="stable")[:most]
     pairs = (divmod(int(place), len(classes)) for place in order)
     return tuple(
         Confused(classes[i], classes[j], int(wrong[i, j]), one_per_cent(shares[i, j]))

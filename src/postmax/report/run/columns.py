@@ -59,7 +59,9 @@ def column_table(data: DataRecord | None) -> ColumnTable | None:
 
 def _row(column: NumberColumn | CategoryColumn, missing: int) -> ColumnRow:
     if isinstance(column, NumberColumn):
-        return ColumnRow(column.name, "number", f"{missing}, filled with the median of the training rows" if missing else "")
+        return ColumnRow(
+            column.name, "number", f"{missing}, filled with the median of the training rows" if missing else ""
+        )
     names = [category for category in column.categories if category]
     shown = ", ".join(names[:_CATEGORIES]) + (", …" if len(names) > _CATEGORIES else "")
     return ColumnRow(

@@ -52,9 +52,8 @@ def data_facts(config: RunConfig, result: RunResult, about: DataRecord | None) -
     ]
     if config.data.sha256 is not None:
         facts.append(("SHA-256 of the files", config.data.sha256))
-    digests = {seed["noise"]["sha256"] for seed in result["seeds"]}
-    if len(digests) == 1:
-        facts.append(("SHA-256 of the labels", *digests))
+    digests = sorted({seed["noise"]["sha256"] for seed in result["seeds"]})
+    facts.append(("SHA-256 of the labels", digests[0] if len(digests) == 1 else "one for each seed, at the end"))
     return facts
 
 
@@ -74,7 +73,8 @@ def _validation_rows(config: RunConfig, about: DataRecord | None) -> str:
 
 def _shortened(names: list[str]) -> str:
     """Return the first names of classes, as many as a few lines can hold."""
-    shown, length = [], 0
+    shown: list[str] = []
+    length = 0
     for name in names[:_CLASSES]:
         length += len(name)
         if shown and length > _LETTERS:
@@ -89,7 +89,10 @@ def training_facts(config: RunConfig, result: RunResult) -> list[Fact]:
         ("Network", _networks(config, result)),
         ("Method", _with_options(config.method)),
         ("Loss", _with_options(config.loss)),
-        ("Optimiser", f"{config.optimiser.name}, learning rate {config.optimiser.lr:g}, {config.schedule.name} schedule"),
+        (
+            "Optimiser",
+            f"{config.optimiser.name}, learning rate {config.optimiser.lr:g}, {config.schedule.name} schedule",
+        ),
         ("Epochs", f"{result['epochs']}, in batches of {config.batch_size} rows"),
         ("Seeds", ranges(sorted(seed["seed"] for seed in result["seeds"]))),
     ]
@@ -157,4 +160,3 @@ def _with_options(choice: Choice) -> str:
 
 def _data_name(config: RunConfig) -> str:
     return config.data.name or Path(config.data.path or "").name
-

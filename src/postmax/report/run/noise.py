@@ -80,7 +80,9 @@ def estimate_in_words(estimates: Sequence[TransitionEstimate]) -> str:
         rates = per_cent([one.noise_rate for one in estimates])
         return f"{rates} of labels wrong, mean ± standard deviation of {len(estimates)} seeds (estimated)"
     interval = interval_per_cent(*first.noise_rate_interval)
-    return f"{one_per_cent(first.noise_rate)} of labels wrong, {100 * first.level:.0f} % interval {interval} (estimated)"
+    return (
+        f"{one_per_cent(first.noise_rate)} of labels wrong, {100 * first.level:.0f} % interval {interval} (estimated)"
+    )
 
 
 def assumes_noise(config: RunConfig) -> bool:

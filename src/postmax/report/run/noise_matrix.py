@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from postmax.estimation import TransitionEstimate
 from postmax.report.content import NoiseMatrix
-from postmax.report.heat import MOST_CLASSES, Heat, heat
+from postmax.report.heat import Heat, heat
 from postmax.train.records import RunResult
 
 _LARGEST = 15
@@ -33,15 +33,17 @@ class MatrixPart:
     """A transition matrix on the page.
 
     Attributes:
+        title: What it is.
         about: How sure the entries are, in words; empty if they are exact.
         table: The matrix as a table; None if it is too large.
-        picture: The matrix for a picture.
+        picture: The matrix for a picture; None if it is too large for a table and a sentence says all there is to see.
         largest: The largest entries beside the diagonal, where the matrix is too large for a table.
     """
 
+    title: str
     about: str
     table: Heat | None
-    picture: NoiseMatrix
+    picture: NoiseMatrix | None
     largest: tuple[Flip, ...]
 
 
@@ -80,12 +82,10 @@ def matrix_part(result: RunResult, estimates: Sequence[TransitionEstimate], *, e
     def words(i: int, j: int) -> tuple[str, str]:
         return f"{100 * shares[i][j]:.1f}", matrix.spread(i, j)
 
-    return MatrixPart(
-        about=matrix.about,
-        table=heat(title, "true class ↓ label →", classes, shares, words),
-        picture=NoiseMatrix(title, classes, tuple(map(tuple, shares))),
-        largest=_largest(matrix, classes) if len(classes) > MOST_CLASSES else (),
-    )
+    table = heat(title, "true class ↓ label →", classes, shares, words)
+    largest = _largest(matrix, classes) if table is None else ()
+    picture = NoiseMatrix(title, classes, tuple(map(tuple, shares))) if table or largest else None
+    return MatrixPart(title, matrix.about, table, picture, largest)
 
 
 def _matrix(result: RunResult, estimates: Sequence[TransitionEstimate]) -> _Matrix | None:
@@ -94,8 +94,8 @@ def _matrix(result: RunResult, estimates: Sequence[TransitionEstimate]) -> _Matr
         return None
     values = np.array(found)
     if (values != values[0]).any():
-        about = f" Each number is the mean of {len(values)} estimates, one for each seed. Below it is their standard deviation."
-        return _Matrix(values.mean(0), about, std=values.std(0, ddof=1))
+        about = f" Each number is the mean of {len(values)} estimates, one for each seed."
+        return _Matrix(values.mean(0), f"{about} Below it is their standard deviation.", std=values.std(0, ddof=1))
     if not estimates:
         return _Matrix(values[0])
     low, high = (bound.numpy() for bound in estimates[0].interval)

@@ -1,4 +1,4 @@
-"""Draw the pictures of a run. All of them are saved beside the page; the page shows those that say more than a table."""
+"""Draw the pictures of a run. All are saved beside the page, which shows those that say more than a table."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _curves(plots: Sequence[Curves], selected: Sequence[int], folder: Path) -> l
 
 def _confusions(matrices: Mapping[str, NoiseMatrix], folder: Path) -> dict[str, list[Picture]]:
     pile = Pile()
-    pictures: dict[str, list[Picture]] = {}
+    pictures: dict[str, list[Picture]] = {reading: [] for reading in matrices}
     for reading, one in matrices.items():
         if len(one.classes) <= transition.MOST_CLASSES:
             figure = transition.transition_figure(one)
@@ -83,7 +83,8 @@ def _confusions(matrices: Mapping[str, NoiseMatrix], folder: Path) -> dict[str, 
 
 def _if_large(matrix: NoiseMatrix | None, pictures: list[Picture]) -> list[Picture]:
     """Return the pictures of a matrix that is too large for a table."""
-    return pictures if matrix is not None and len(matrix.classes) > MOST_CLASSES else []
+    large = matrix is not None and len(matrix.classes) > MOST_CLASSES
+    return [replace(picture, title="") for picture in pictures] if large else []  # the page has the title already
 
 
 def _reliability(result: RunResult, labels: Mapping[str, str], folder: Path) -> list[Picture]:
