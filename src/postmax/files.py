@@ -20,8 +20,8 @@ import numpy.typing as npt
 from postmax.errors import DataError
 from postmax.wording import advice
 
-# No space is left, the user's share is used up, or the file is larger than allowed.
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# No space is left, or the user's share of it is used up.
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def not_written(path: Path, error: OSError) -> DataError:
     if error.errno in _FULL:
         elsewhere = advice(python="write to another disk", command="give another folder with --out")
         remedy = (
-            f" Free some space on the disk of {path.parent}, or {elsewhere}. Nothing that was there before is lost, "
+            f" Free some space there, or {elsewhere}. Nothing that was there before is lost, "
             "and the same command continues where it stopped."
         )
     return DataError(f"{path} could not be written: {error.strerror or error}.{remedy}")

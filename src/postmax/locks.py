@@ -11,6 +11,7 @@ from pathlib import Path
 from filelock import BaseFileLock, FileLock, Timeout
 
 from postmax.errors import BusyError, DataError
+from postmax.files import not_written
 
 # What file systems answer that do not know locks, such as some of those in a network.
 _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
@@ -82,4 +83,4 @@ def _take(path: Path, wait: bool, busy: str) -> BaseFileLock:
 def _cannot_lock(path: Path, error: OSError) -> DataError:
     if error.errno in _NO_LOCKS:
         return DataError(f"the file system of {path.parent} has no locks ({error.strerror}): use another one.")
-    return DataError(f"{path.parent} cannot be written: {error.strerror or error}.")
+    return not_written(path.parent, error)

@@ -57,4 +57,4 @@ def test_importing_the_package_imports_nothing():
 
 
 def test_the_kinds_in_the_help_are_those_that_can_be_listed():
-    assert KINDS == tuple(_KINDS)
+    assert tuple(_KINDS) == KINDS

@@ -1,9 +1,11 @@
 """`postmax train | resume | reproduce | report | list | doctor` as a person meets them."""
 
+import errno
 import gzip
 import json
 import os
 import re
+import shlex
 import signal
 import struct
 import subprocess
@@ -19,8 +21,9 @@ from sklearn.datasets import load_digits
 from postmax.cli import main
 from postmax.cli.doctor import _PACKAGES
 from postmax.report.selection_words import SELECTION_IN_WORDS
-from postmax.runs import RunFolder
+from postmax.runs import RunFolder, execute
 from postmax.tables import catalogue
+from postmax.train import make_config
 
 
 def run(capsys, *arguments):
@@ -287,6 +290,40 @@ def test_a_stop_before_training_promises_nothing(capsys, tmp_path, monkeypatch, 
     assert code == exit_code
     assert err == "postmax: stopped before training began.\n"
     assert not list(tmp_path.glob("runs/*"))
+
+
+def test_a_full_disk_names_the_remedy_and_the_remedy_works(capsys, tmp_path, monkeypatch):
+    def fsync(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        code, _, err = run(capsys, "train", "digits", *QUICK, "-o", tmp_path / "full")
+    assert code == 2
+    assert "could not be written: No space left on device. Free some space there" in err
+    assert "give another folder with --out" in err
+    assert run(capsys, "train", "digits", *QUICK, "--out", tmp_path / "other")[0] == 0
+    assert run(capsys, "train", "digits", *QUICK, "-o", tmp_path / "full")[0] == 0  # there is space again
+
+
+def test_a_damaged_checkpoint_says_what_to_type(capsys, tmp_path):
+    folder = tmp_path / "my run"
+    config = make_config({"data": {"name": "digits"}, "model": {"name": "mlp", "hidden": [8]}, "epochs": 6})
+
+    def stop_after_four(progress):
+        if progress.epoch == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        execute(config, folder, checkpoint_seconds=0, progress=stop_after_four)
+    damaged = folder / "checkpoint.safetensors"
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    code, _, err = run(capsys, "resume", folder)
+    assert code == 2
+    hint = re.search(r"Continue from there: postmax (.*)$", err, re.MULTILINE)
+    code, out, err = run(capsys, *shlex.split(hint[1]))
+    assert code == 0, err
+    assert "test accuracy" in out
 
 
 def test_a_changed_table_does_not_replace_the_plain_one(capsys, tmp_path):

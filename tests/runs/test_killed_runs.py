@@ -350,9 +350,9 @@ def test_metrics_that_do_not_fit_are_an_error_that_explains(tmp_path, forks):
 
 def test_a_folder_below_a_file(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="cannot be written: Not a directory"):
+    with pytest.raises(DataError, match="could not be written: Not a directory"):
         execute(small_config(), tmp_path / "file" / "run")
-    with pytest.raises(DataError, match="cannot be written"):
+    with pytest.raises(DataError, match="could not be written"):
         execute(small_config(), tmp_path / "file")
 
 

@@ -15,7 +15,6 @@ from postmax.cli.commands.tune import tune
 from postmax.version import __version__
 
 app = typer.Typer(
-    help="Good classifiers from wrong labels.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -7,7 +7,9 @@ from postmax.cli.stopping import starting
 
 
 def doctor(as_json: JsonFlag = False) -> None:
-    """Check the installation, the machine, the numbers and the data sets; exit code 1 if something is wrong.
+    """Check the installation, the machine, the numbers and the data sets.
+
+    The exit code is 1 if something is wrong.
 
     \b
     postmax doctor

@@ -57,7 +57,7 @@ def reproduce(
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Run a table of the paper, and show the results beside the reported values, in the terminal and as a page.
+    """Run a table of the paper or of your own, and show the results beside the reported values.
 
     \b
     postmax reproduce breast-cancer
