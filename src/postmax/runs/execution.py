@@ -198,14 +198,15 @@ class _Execution:
         self.run.write("metrics.jsonl", "".join(map(_line, self.records)).encode())
 
     def _save(self) -> None:
-        trainer, kept = self.built.trainer.save(), self.keeper.save()
+        trainer, kept, confusions = self.built.trainer.save(), self.keeper.save(), self.confusions.save()
         tensors = named("trainer", trainer.tensors) | named("kept", kept.tensors)
+        tensors |= named("confusions", confusions.tensors)
         values = {
             "run_id": self.config.run_id,
             "seconds": self.seconds,
             "trainer": dict(trainer.values),
             "kept": dict(kept.values),
-            "confusions": self.confusions.save(),
+            "confusions": dict(confusions.values),
         }
         checkpoint.save(self.run.path, Checkpoint(self.done, tensors, values))
 
@@ -221,7 +222,7 @@ class _Execution:
             ) from error
         self.keeper.restore(saved.part("kept"), saved.values["kept"])
         if "confusions" in saved.values:  # checkpoints of older versions lack them
-            self.confusions.restore(saved.values["confusions"])
+            self.confusions.restore(State(saved.part("confusions"), saved.values["confusions"]))
         self.done, self.seconds = saved.epoch, saved.values["seconds"]
         self.records = [record for record in self.run.metrics() if record["epoch"] <= self.done]
         if len(self.records) != self.done * len(self.config.seeds):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
 
 from postmax.train.metrics import Scores
 from postmax.train.records import Confusion, EpochRecord, Reading
 from postmax.train.selection import CRITERIA
+from postmax.train.state import State
 
 
 @dataclass(frozen=True)
@@ -29,17 +32,13 @@ class Confusions:
 
     def look(self, records: Sequence[EpochRecord], scores: Mapping[str, Scores], *, last: bool) -> None:
         """Look at an epoch that was judged; see `Keeper.look`."""
-        for kept, lane in zip(self._kept, range(len(records)), strict=True):
-            record: Any = records[lane]
+        rules = [rule for rule in CRITERIA if last or rule != "last"]
+        for lane, (kept, record) in enumerate(zip(self._kept, records, strict=True)):
             for reading, found in scores.items():
                 best = kept.setdefault(reading, {})
-                for rule, criterion in CRITERIA.items():
-                    own = reading != "model" and rule == "oracle"
-                    value = record.get(f"{reading}_{criterion}" if own else criterion)
-                    if value is None or (rule == "last" and not last):
-                        continue
-                    name = rule.replace("-", "_")
-                    if name not in best or value > best[name].value:
+                for rule in rules:
+                    value, name = _value(record, reading, rule), rule.replace("-", "_")
+                    if value is not None and (name not in best or value > best[name].value):
                         best[name] = _Kept(value, record["epoch"], found.confusion(lane))
 
     def of(self, lane: int, readings: Mapping[str, Reading]) -> dict[str, dict[str, Confusion]]:
@@ -58,20 +57,26 @@ class Confusions:
             }
         return found
 
-    def save(self) -> list[dict[str, dict[str, Any]]]:
-        """Return what a checkpoint must know, as plain values."""
-        return [
-            {name: {rule: asdict(kept) for rule, kept in rules.items()} for name, rules in lane.items()}
-            for lane in self._kept
+    def save(self) -> State:
+        """Return what a checkpoint must know."""
+        found = [
+            (lane, reading, rule, kept)
+            for lane, readings in enumerate(self._kept)
+            for reading, rules in readings.items()
+            for rule, kept in rules.items()
         ]
+        tensors = {str(i): torch.tensor(kept.cells) for i, (*_, kept) in enumerate(found)}
+        return State(tensors, {"kept": [[*where, kept.value, kept.epoch] for *where, kept in found]})
 
-    def restore(self, saved: Sequence[Mapping[str, Mapping[str, Any]]]) -> None:
+    def restore(self, state: State) -> None:
         """Put back what `save` returned."""
-        self._kept = [
-            {name: {rule: _kept(**kept) for rule, kept in rules.items()} for name, rules in lane.items()}
-            for lane in saved
-        ]
+        self._kept = [{} for _ in self._kept]
+        for i, (lane, reading, rule, value, epoch) in enumerate(state.values["kept"]):
+            cells = [(label, predicted, rows) for label, predicted, rows in state.tensors[str(i)].tolist()]
+            self._kept[lane].setdefault(reading, {})[rule] = _Kept(value, epoch, cells)
 
 
-def _kept(value: float, epoch: int, cells: Sequence[tuple[int, int, int]]) -> _Kept:
-    return _Kept(value, epoch, [(label, predicted, rows) for label, predicted, rows in cells])
+def _value(record: EpochRecord, reading: str, rule: str) -> float | None:
+    """Return the number by which a rule judges an epoch; None if the run does not measure it."""
+    prefix = f"{reading}_" if rule == "oracle" and reading != "model" else ""
+    return cast("float | None", record.get(f"{prefix}{CRITERIA[rule]}"))
