@@ -449,6 +449,18 @@ def test_the_epoch_of_the_result_is_named(tmp_path):
     )
 
 
+def test_lines_that_hide_each_other_are_dashed(tmp_path):
+    said = "A dashed line lies exactly on another line."
+    made, run = finished(tmp_path / "run", readings=("model", "uncorrected"), loss={"correction": "posterior"})
+    assert said not in write_run_page(made, run).read_text("utf-8")
+    records = [json.loads(line) for line in (run.path / "metrics.jsonl").read_text().splitlines()]
+    same = [{**record, "uncorrected_test_accuracy": record["test_accuracy"]} for record in records]
+    run.write("metrics.jsonl", "".join(f"{json.dumps(record)}\n" for record in same).encode())
+    page = write_run_page(made, run).read_text("utf-8")
+    assert said in page
+    assert "stroke-dasharray" in page
+
+
 def test_few_bins_are_no_diagram(tmp_path):
     made, run = finished(tmp_path / "run", seeds=(0,))
     result = json.loads((run.path / "result.json").read_text())
@@ -459,7 +471,7 @@ def test_few_bins_are_no_diagram(tmp_path):
     assert "There is no diagram" in page
     assert "The upper plot" not in page
     # (30 · 0.5 + 84 · 0.9) / 114 = 79.5 %, and the accuracy of the example is 90 %
-    assert table_with("predictions", page)[1] == [
+    assert table_with("reading", page)[1] == [
         "the network",
         "79.5 %",
         "90.0 %",

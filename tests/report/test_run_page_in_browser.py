@@ -54,6 +54,11 @@ DISHONEST = """
 [...document.querySelectorAll('.scrolls')].filter(box => box.checkVisibility()).filter(box =>
   (box.scrollWidth > box.clientWidth) !== (parseFloat(getComputedStyle(box, '::before').paddingBottom) > 0)).length
 """
+# Names that reach into the next cell.
+OVERLAPPING = """
+[...document.querySelectorAll('.class')].filter(name =>
+  name.getBoundingClientRect().right > name.parentElement.getBoundingClientRect().right).length
+"""
 
 
 def cells(classes):
@@ -104,6 +109,7 @@ def test_nothing_sticks_out(browser, width):
     browser.run(OPEN_ALL)
     assert browser.run("document.documentElement.scrollWidth") <= width
     assert browser.run(DISHONEST) == 0
+    assert browser.run(OVERLAPPING) == 0
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -193,4 +193,6 @@ def _about_curves(config: RunConfig, result: RunResult, curves: Sequence[Curves]
     parts.append(f"The dotted line marks where the result is taken from: {epoch}, {rule}.")
     if len(result["seeds"]) > 1:
         parts.append("Lines are means over the seeds, bands one standard deviation.")
+    if any(len({line.band for line in plot.lines}) < len(plot.lines) for plot in curves):
+        parts.append("A dashed line lies exactly on another line.")
     return " ".join(parts)

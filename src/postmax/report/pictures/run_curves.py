@@ -96,12 +96,13 @@ def run_curves_figure(curves: Curves, selected: Sequence[int]) -> Figure:
     figure = new_figure(2.7, curves.title)
     axes = figure.subplots()
     margins(figure, left=0.62, right=0.12, bottom=0.5, top=0.08)
-    for line in curves.lines:
+    for place, line in enumerate(curves.lines):
         band = line.band
+        hides = any(band == other.band for other in curves.lines[:place])
         low = [mean - std for mean, std in zip(band.mean, band.std, strict=True)]
         high = [mean + std for mean, std in zip(band.mean, band.std, strict=True)]
         axes.fill_between(band.epochs, low, high, color=line.colour, alpha=0.12, linewidth=0)
-        axes.plot(band.epochs, band.mean, color=line.colour, linewidth=1.6)
+        axes.plot(band.epochs, band.mean, color=line.colour, linewidth=1.6, linestyle=(0, (3, 3)) if hides else "solid")
     for epoch in sorted(set(selected)):
         axes.axvline(epoch, color=INK, linewidth=1.0, linestyle="dotted")
     if curves.shares:

@@ -137,6 +137,7 @@ def _wrong(config: RunConfig, result: RunResult, rates: Sequence[float]) -> str:
         text = per_cent(rates)
     else:
         text = f"{one_per_cent(rates[0])}, {thousands(round(rates[0] * rows))} of {thousands(rows)}"
+        text += " with the validation rows" if config.data.validation_share else ""
     if config.noise != "none" and not labels_pass_for_true(config):
         text += ", were changed by this noise. Labels that were wrong before are not counted"
     return text
@@ -165,8 +166,8 @@ def _advice(command: str) -> str:
     if command:
         return "This command estimates how many labels are wrong, and which classes are taken for which:"
     return (
-        "`postmax noise estimate` tells how many labels are wrong. It needs features: for images, give it their "
-        "embeddings as an .npz file."
+        "The command “postmax noise estimate” tells how many labels are wrong. It needs features: for images, give it "
+        "their embeddings as an .npz file."
     )
 
 
