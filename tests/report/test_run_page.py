@@ -311,7 +311,7 @@ def test_many_classes(tmp_path, classes):
     cells = [(i, i, 9) for i in range(classes)] + [(1, 2, 5), (2, 1, 4), (3, 0, 30)]
     page = page_of(tmp_path / "run", classes=names, cells=sorted(cells), transition=None, noise="symmetric:0.2")
     assert "Confusion matrix" in page or classes == 1000
-    assert not re.search(r'<table class="heat"', page)
+    assert not re.search(r'<table class="matrix"', page)
     assert (tmp_path / "run" / "confusions.png").exists() == (classes <= 100)
     text = words(page)
     first = text.index("Largest confusions")

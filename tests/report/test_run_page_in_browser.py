@@ -34,7 +34,7 @@ CELLS = """
   const page = rgb(getComputedStyle(document.body).backgroundColor);
   const over = (c, below, alpha) => below.slice(0, 3).map((v, i) => alpha * c[i] + (1 - alpha) * v);
   let worst = 99, cells = 0;
-  for (const cell of document.querySelectorAll('.heat td')) {
+  for (const cell of document.querySelectorAll('.matrix td')) {
     const colour = rgb(getComputedStyle(cell).backgroundColor);
     const behind = over(colour, page, colour.length > 3 ? colour[3] : 1);
     for (const e of [cell, ...cell.querySelectorAll('small')]) {

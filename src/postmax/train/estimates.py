@@ -22,7 +22,7 @@ from postmax.transition.noisy_labels import sha256_of_labels
 # Raise this number when the estimate for the same rows changes.
 _GENERATION = 1
 # Enough for an interval, by Student's t, and little beside the time that the estimate itself takes.
-_REPLICATES = 20
+REPLICATES = 20
 
 
 def estimated_noise(train: Dataset, features: Tensor) -> TransitionEstimate:
@@ -34,13 +34,11 @@ def estimated_noise(train: Dataset, features: Tensor) -> TransitionEstimate:
         InputError: If no estimate is possible from these rows.
         DataError: If the kept estimate is damaged or cannot be read.
     """
-    rows = hashlib.sha256(features.contiguous().numpy().tobytes()).hexdigest()
-    key = json.dumps([_GENERATION, rows, sha256_of_labels(train.labels), train.num_classes])
-    path = data_root() / "estimates" / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
+    path = kept_at(train, features)
     kept = _read(path, train.num_classes) if path.exists() else {}
     if "format" not in kept:  # there is none, or an older version kept the matrix alone
         found = estimate_transition(
-            None, train.labels, features=features, classes=train.classes, replicates=_REPLICATES, seed=0
+            None, train.labels, features=features, classes=train.classes, replicates=REPLICATES, seed=0
         )
         # A matrix that was kept stays, so that a run that used it before goes on with exactly the same numbers.
         kept = {**found.to_dict(), **kept}
@@ -48,6 +46,13 @@ def estimated_noise(train: Dataset, features: Tensor) -> TransitionEstimate:
         # The text is read back, so that a resumed run uses exactly the same numbers as this one.
         kept = json.loads(json.dumps(kept))
     return _with_names(TransitionEstimate.from_dict(kept, "the training labels"), train.classes)
+
+
+def kept_at(train: Dataset, features: Tensor) -> Path:
+    """Return the file in which the estimate for these rows and labels is kept."""
+    rows = hashlib.sha256(features.contiguous().numpy().tobytes()).hexdigest()
+    key = json.dumps([_GENERATION, rows, sha256_of_labels(train.labels), train.num_classes])
+    return data_root() / "estimates" / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
 
 
 def _read(path: Path, num_classes: int) -> dict[str, Any]:
