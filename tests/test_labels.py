@@ -48,13 +48,14 @@ def test_decoding_gives_the_labels_back(values):
     ("values", "message"),
     [
         ([], "there are no rows"),
-        ([1.5, 2.0], "row 0 holds 1.5"),
-        ([1.0, float("nan")], r"labels: row 1 has no label\. Drop it"),
-        ([1.0, float("inf")], "row 1 has no label"),
-        (["a", None, "", "nan"], r"3 rows have no label \(rows 1, 2, 3\)"),
+        ([1.5, 2.0], "index 0 holds 1.5"),
+        ([1.0, float("nan")], r"labels: index 1 has no label\. Drop it"),
+        ([1.0, float("inf")], "index 1 has no label"),
+        ([1.5, float("nan")], r"labels: 2 problems\n  index 1 has no label.*\n  index 0 holds 1\.5"),
+        (["a", None, "", "nan"], r"indices 1, 2, 3 have no label \(3 rows\)"),
         ([[1, 2], [3, 4]], r"shape \(2, 2\)"),
         (np.array([1 + 2j]), "complex128 cannot name classes"),
-        ([1e300, 1.0], "row 0 holds 1e\\+300, too large"),
+        ([1e300, 1.0], "index 0 holds 1e\\+300, too large"),
         (np.array([2**63 + 5], dtype=np.uint64), "too large"),
         ([["a"], ["b", "c"]], "one label for each row"),
     ],
@@ -76,7 +77,7 @@ def test_given_classes_fix_the_indices_and_allow_absent_ones():
 def test_indices_are_checked():
     assert class_indices([2.0, 0.0], 3).tolist() == [2, 0]
     assert class_indices(np.array([1, 0], dtype=np.uint8), 2).dtype == torch.int64
-    with pytest.raises(LabelError, match=r"row 1 has label 3, outside 0…2 \(1 such row\)"):
+    with pytest.raises(LabelError, match=r"index 1 has label 3, outside 0…2 \(1 such row\)"):
         class_indices([0, 3], 3)
     with pytest.raises(InputError, match="encode_labels"):
         class_indices(["a"], 3)

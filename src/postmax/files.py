@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import shutil
+import stat
 import tempfile
 import zipfile
 import zlib
@@ -62,6 +63,32 @@ def atomic_write(path: str | Path, *, previous: Path | None = None) -> Iterator[
         if isinstance(error, OSError):
             raise not_written(path, error) from error
         raise
+
+
+def existing_file(path: str | Path) -> Path:
+    """Return the path if it is an ordinary file that is not empty.
+
+    A pipe, a socket or a device is refused: files are read more than once, and a pipe gives its content only once.
+
+    Raises:
+        DataError: If it is missing, a folder, not an ordinary file, or empty.
+    """
+    path = Path(path).expanduser()
+    try:
+        status = path.stat()
+    except OSError as error:
+        missing = isinstance(error, FileNotFoundError | NotADirectoryError)
+        problem = "does not exist" if missing else f"cannot be read: {error.strerror or error}"
+        raise DataError(f"{path} {problem}.") from error
+    if stat.S_ISDIR(status.st_mode):
+        raise DataError(f"{path} is a folder; a file was expected.")
+    if not stat.S_ISREG(status.st_mode):
+        kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+        kind = kinds.get(stat.S_IFMT(status.st_mode), "a device")
+        raise DataError(f"{path} is {kind}, not an ordinary file. Save its content to a file, and give that file.")
+    if not status.st_size:
+        raise DataError(f"{path} is empty.")
+    return path
 
 
 def not_written(path: Path, error: OSError) -> DataError:
@@ -123,7 +150,7 @@ def load_arrays(path: str | Path, *, max_bytes: int = 16 << 30) -> dict[str, npt
     Raises:
         DataError: If the file is missing, truncated, damaged, of another format, or holds Python objects.
     """
-    path = Path(path).expanduser()
+    path = existing_file(path)
     try:
         # The bytes are read first, because numpy leaves its file open when the zip is damaged.
         content = path.read_bytes()
@@ -132,10 +159,6 @@ def load_arrays(path: str | Path, *, max_bytes: int = 16 << 30) -> dict[str, npt
         if isinstance(loaded, np.ndarray):
             return {"array": loaded}
         return {name: loaded[name] for name in loaded.files}
-    except FileNotFoundError as error:
-        raise DataError(f"{path} does not exist.") from error
-    except IsADirectoryError as error:
-        raise DataError(f"{path} is a folder; expected an .npz or .npy file.") from error
     except DataError:
         raise
     except (

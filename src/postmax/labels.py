@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 
 from postmax.errors import InputError, LabelError
+from postmax.row_names import INDICES, RowNames
+from postmax.wording import listed
 
 _MISSING_WORDS = ("", "nan")
 # Floats cannot tell neighbouring whole numbers above this apart.
@@ -36,7 +38,13 @@ class EncodedLabels:
         return names
 
 
-def encode_labels(values: Any, *, classes: Sequence[str | int] | None = None, where: str = "labels") -> EncodedLabels:
+def encode_labels(
+    values: Any,
+    *,
+    classes: Sequence[str | int] | None = None,
+    where: str = "labels",
+    rows: RowNames = INDICES,
+) -> EncodedLabels:
     """Return class indices for labels that are strings, booleans or whole numbers.
 
     Whole numbers may be written as floats, may have gaps, and may be negative.
@@ -48,6 +56,7 @@ def encode_labels(values: Any, *, classes: Sequence[str | int] | None = None, wh
         values: One label for each row: a list, an array, a tensor or a column of a data frame.
         classes: All classes in the order of their indices; by default the labels that occur, sorted.
         where: The name of the labels in error messages.
+        rows: How error messages call the rows.
 
     Raises:
         InputError: If there are no rows, a label is missing, or labels are numbers with a fractional part.
@@ -60,7 +69,10 @@ def encode_labels(values: Any, *, classes: Sequence[str | int] | None = None, wh
         (-1, 3, 7)
     """
     array = _one_dimensional(values, where)
-    array = _whole_numbers(array, where) if array.dtype.kind == "f" else _strings_or_numbers(array, where)
+    problems = label_problems(array, rows)
+    if problems:
+        raise InputError(f"{where}: {listed(problems)}")
+    array = _strings_or_numbers(array)
     if classes is None:
         distinct, codes = np.unique(array, return_inverse=True)
         return EncodedLabels(torch.from_numpy(codes.astype(np.int64)), tuple(distinct.tolist()))
@@ -71,12 +83,14 @@ def class_indices(labels: Any, num_classes: int, *, where: str = "labels") -> Te
     """Check labels that are class indices 0…K−1, and return them as int64 on the CPU.
 
     Raises:
-        LabelError: If a label is outside 0…K−1; the message names the row.
+        LabelError: If a label is outside 0…K−1; the message names its index.
         InputError: If the labels are not whole numbers. `encode_labels` turns strings into indices.
     """
     array = _one_dimensional(labels, where)
     if array.dtype.kind == "f":
-        array = _whole_numbers(array, where)
+        if problems := label_problems(array, INDICES):
+            raise InputError(f"{where}: {listed(problems)}")
+        array = array.astype(np.int64)
     if array.dtype.kind not in "iub":
         raise InputError(
             f"{where} must be class indices 0…{num_classes - 1}, got {array.dtype} such as {array[0]!r}. "
@@ -86,7 +100,7 @@ def class_indices(labels: Any, num_classes: int, *, where: str = "labels") -> Te
     if outside.any():
         row, number = int(outside.argmax()), int(outside.sum())
         raise LabelError(
-            f"{where}: row {row} has label {array[row]}, outside 0…{num_classes - 1} "
+            f"{where}: {INDICES.one(row)} has label {array[row]}, outside 0…{num_classes - 1} "
             f"({number} such row{'s' if number > 1 else ''}). postmax.encode_labels renumbers labels with gaps."
         )
     return torch.from_numpy(array.astype(np.int64))
@@ -108,37 +122,49 @@ def _one_dimensional(values: Any, where: str) -> npt.NDArray[Any]:
     return array
 
 
-def _whole_numbers(array: npt.NDArray[Any], where: str) -> npt.NDArray[np.int64]:
-    missing = ~np.isfinite(array)
+def label_problems(array: npt.NDArray[Any], rows: RowNames) -> list[str]:
+    """Return what keeps values from being labels: all of it, as sentences that name the rows."""
+    if array.dtype.kind not in "fbiuOUST":
+        return [f"{array.dtype} cannot name classes; use strings or whole numbers."]
+    if array.dtype.kind in "bi":
+        return []
+    if array.dtype.kind == "f":
+        missing = ~np.isfinite(array)
+    else:
+        missing = np.array([_is_missing(value) for value in array]) if array.dtype.kind in "OUST" else array != array
+    problems = []
     if missing.any():
-        raise InputError(_missing(where, missing))
-    fractional = array != np.round(array)
+        which = np.flatnonzero(missing)
+        one = len(which) == 1
+        what = f"{rows.some(which)} {'has' if one else 'have'} no label{'' if one else f' ({len(which)} rows)'}"
+        problems.append(f"{what}. Drop {'it or label it' if one else 'them or label them'} first.")
+    present = array[~missing]
+    if present.dtype.kind == "O" and not all(isinstance(value, int | float | np.number) for value in present):
+        return problems
+    return problems if present.dtype.kind in "UST" else problems + _number_problems(array, missing, rows)
+
+
+def _number_problems(array: npt.NDArray[Any], missing: npt.NDArray[np.bool_], rows: RowNames) -> list[str]:
+    values = np.where(missing, 0, array).astype(np.float64)
+    fractional, large = values != np.round(values), np.abs(values) > _EXACT
+    problems = []
     if fractional.any():
         row = int(fractional.argmax())
-        raise InputError(
-            f"{where}: row {row} holds {array[row]}. Labels are classes; numbers with a fractional part look like a "
+        problems.append(
+            f"{rows.one(row)} holds {array[row]}. Labels are classes; numbers with a fractional part look like a "
             "regression target."
         )
-    large = np.abs(array) > _EXACT
     if large.any():
-        raise InputError(f"{where}: row {int(large.argmax())} holds {array[large.argmax()]}, too large for a class.")
-    return array.astype(np.int64)
+        row = int(large.argmax())
+        problems.append(f"{rows.one(row)} holds {array[row]}, too large for a class.")
+    return problems
 
 
-def _strings_or_numbers(array: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
+def _strings_or_numbers(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if array.dtype.kind == "b":
         return array
-    if array.dtype.kind in "iu":
-        if array.dtype == np.uint64 and (array > np.uint64(_EXACT)).any():
-            raise InputError(f"{where} holds {array.max()}, too large for a class.")
+    if array.dtype.kind in "fiu" or all(isinstance(value, int | float | np.number) for value in array):
         return array.astype(np.int64)
-    if array.dtype.kind not in "OUST":
-        raise InputError(f"{where}: {array.dtype} cannot name classes; use strings or whole numbers.")
-    missing = np.array([_is_missing(value) for value in array])
-    if missing.any():
-        raise InputError(_missing(where, missing))
-    if all(isinstance(value, (int, float, np.number)) for value in array):
-        return _whole_numbers(array.astype(np.float64), where)
     return np.array([value.decode() if isinstance(value, bytes) else str(value) for value in array])
 
 
@@ -146,14 +172,6 @@ def _is_missing(value: object) -> bool:
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return True
     return isinstance(value, str) and value.strip().lower() in _MISSING_WORDS
-
-
-def _missing(where: str, missing: npt.NDArray[np.bool_]) -> str:
-    rows = np.flatnonzero(missing)
-    shown = ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
-    if len(rows) == 1:
-        return f"{where}: row {shown} has no label. Drop it or label it first."
-    return f"{where}: {len(rows)} rows have no label (rows {shown}). Drop them or label them first."
 
 
 def _look_up(array: npt.NDArray[Any], classes: tuple[str | int, ...], where: str) -> Tensor:

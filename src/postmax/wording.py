@@ -1,11 +1,12 @@
-"""Advice in the words of the reader: arguments for a Python program, options for a person at the command line."""
+"""Messages in the words of the reader: arguments for a Python program, options for a person at the command line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 _at_the_command_line = False
+_SHOWN = 20
 
 
 def advice(*, python: str, command: str) -> str:
@@ -35,3 +36,23 @@ def command_line() -> Iterator[None]:
         yield
     finally:
         _at_the_command_line = before
+
+
+def listed(problems: Sequence[str]) -> str:
+    """Return all problems of one thing as the end of a message: one as it is, several as lines under their number.
+
+    Args:
+        problems: Sentences. Of many the first twenty are shown.
+
+    Example:
+        >>> print("t.csv: " + listed(["line 2 has 3 cells.", "column 'age' has no values."]))
+        t.csv: 2 problems
+          line 2 has 3 cells.
+          column 'age' has no values.
+        >>> listed(["it has no rows."])
+        'it has no rows.'
+    """
+    if len(problems) == 1:
+        return problems[0]
+    more = [f"… and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
+    return "\n".join([f"{len(problems)} problems", *(f"  {text}" for text in [*problems[:_SHOWN], *more])])

@@ -154,7 +154,7 @@ def test_an_estimate_from_arrays_and_as_json(blobs, run):
         (("inject", "pets.csv", "-n", "pear:0.1"), "Did you mean 'pair'"),
         (
             ("inject", "pets.csv", "-n", "pair:0.1", "-l", "sort"),
-            "has no column 'sort'; its columns are id, name, label",
+            "there is no column 'sort', which --label names. Its columns are id, name, label",
         ),
         (("inject", "pets.csv", "-n", "uniform:high"), "is for 10 classes, but the labels have 2"),
         (("inject", "pets.csv", "-n", "pair:0.1", "-o", "here/out.csv"), "could not be written"),

@@ -65,8 +65,8 @@ def test_keys(tmp_path):
 @pytest.mark.parametrize(
     ("x", "y", "message"),
     [
-        (np.array([[1.0, np.nan]]), [0], "row 0, column 1 is nan"),
-        (np.array([[1.0, np.inf]]), [0], "row 0, column 1 is inf"),
+        (np.array([[1.0, np.nan]]), [0], "the 1st row is nan at index 1"),
+        (np.array([[1.0, np.inf]]), [0], "the 1st row is inf at index 1"),
         (np.zeros((1, 4, 4)), [0], "Images must be uint8"),
         (np.zeros((1, 4, 4, 2), np.uint8), [0], "one or three channels"),
         (np.zeros((1, 2, 3, 4, 5), np.uint8), [0], "one or three channels"),

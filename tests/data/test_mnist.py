@@ -75,7 +75,7 @@ def test_damage_is_named(pair, content, message):
 
 def test_label_without_a_class(pair):
     pair[1].write_bytes(idx(np.array([0, 1, 2] + [0] * 17, dtype=np.uint8)))
-    with pytest.raises(DataError, match="row 2 has label 2, outside 0…1"):
+    with pytest.raises(DataError, match="the 3rd row has label 2, outside 0…1"):
         data.read_idx(*pair, classes=("a", "b"))
 
 

@@ -29,16 +29,16 @@ def changed(row, values):
         ({"probabilities": P, "labels": Y, "features": torch.zeros(9, 1)}, "9 rows of features but 60 labels"),
         (
             {"probabilities": changed(7, [0.6, 0.6]), "labels": Y},
-            r"row 7 of the probabilities sums to 1\.2.*softmax\(1\)",
+            r"probabilities: index 7 sums to 1\.2.*softmax\(1\)",
         ),
-        ({"probabilities": changed(7, [1.5, -0.5]), "labels": Y}, r"row 7 .* negative entry -0\.5.*softmax\(1\)"),
+        ({"probabilities": changed(7, [1.5, -0.5]), "labels": Y}, r"index 7 .* negative entry -0\.5.*softmax\(1\)"),
         (
             {"probabilities": changed(4, [np.nan, 1]), "labels": Y},
-            r"probabilities: row 4, column 0 is nan \(1 such rows\)",
+            r"probabilities: index \[4, 0\] is nan \(1 such rows\)",
         ),
-        ({"features": changed(4, [0, np.inf]), "labels": Y}, "features: row 4, column 1 is inf"),
-        ({"features": changed(4, [0, np.nan]), "labels": Y}, "features: row 4, column 1 is nan"),
-        ({"features": changed(4, [0, 1e300]), "labels": Y}, r"features: row 4, column 1 is 1e\+300\. Scale"),
+        ({"features": changed(4, [0, np.inf]), "labels": Y}, r"features: index \[4, 1\] is inf"),
+        ({"features": changed(4, [0, np.nan]), "labels": Y}, r"features: index \[4, 1\] is nan"),
+        ({"features": changed(4, [0, 1e300]), "labels": Y}, r"features: index \[4, 1\] is 1e\+300\. Scale"),
         ({"features": P[:, 0], "labels": Y}, r"features must have one row for each label, got shape \(60,\)"),
         ({"features": P[:, :0], "labels": Y}, r"features must have one row for each label, got shape \(60, 0\)"),
         ({"probabilities": P[:, :1], "labels": Y}, "for two classes pass both columns"),
@@ -52,8 +52,8 @@ def changed(row, values):
         ({"probabilities": torch.eye(3)[:2], "labels": [0, 1]}, "2 rows cannot tell how 3 classes are confused"),
         ({"probabilities": P, "labels": torch.arange(60) % 3}, "3 different labels, but only 2 classes"),
         ({"probabilities": torch.eye(3).repeat(2, 1), "labels": ["a", "b"] * 3}, "give labels as column indices"),
-        ({"probabilities": P, "labels": [0.5] * 60}, r"row 0 holds 0\.5.*regression target"),
-        ({"probabilities": P, "labels": [0, 1] * 29 + [None, 1]}, "row 58 has no label"),
+        ({"probabilities": P, "labels": [0.5] * 60}, r"index 0 holds 0\.5.*regression target"),
+        ({"probabilities": P, "labels": [0, 1] * 29 + [None, 1]}, "index 58 has no label"),
         ({"probabilities": P[:0], "labels": []}, "there are no rows"),
         ({"probabilities": P, "labels": torch.zeros(60, 2)}, r"one label for each row, got shape \(60, 2\)"),
         ({"probabilities": P, "labels": Y, "replicates": 1}, "2 or more replicates"),
@@ -74,7 +74,7 @@ def test_bad_input_is_refused_with_what_is_wrong_and_where(arguments, message):
 
 def test_labels_outside_the_columns_are_named_with_their_row():
     p = torch.full((6, 4), 0.25)
-    with pytest.raises(LabelError, match="row 3 has label -1, outside 0…3"):
+    with pytest.raises(LabelError, match="index 3 has label -1, outside 0…3"):
         estimate_transition(p, [0, 1, 1, -1, 0, 1])
 
 

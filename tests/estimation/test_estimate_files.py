@@ -66,11 +66,17 @@ def test_a_missing_file_is_named(tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"\xff\xfe\x00", b"[]", b"3", b"null", b"{}", b'{"format": "postmax transition estimate 1"}'],
+    [b"{", b"\xff\xfe\x00", b"[]", b"3", b"null", b"{}", b'{"format": "postmax transition estimate 1"}'],
 )
 def test_what_is_no_estimate_is_refused(tmp_path, content):
     (tmp_path / "noise.json").write_bytes(content)
     with pytest.raises(DataError, match=r"noise\.json is not a transition estimate, or it is damaged"):
+        TransitionEstimate.load(tmp_path / "noise.json")
+
+
+def test_an_empty_file_is_refused(tmp_path):
+    (tmp_path / "noise.json").touch()
+    with pytest.raises(DataError, match=r"noise\.json is empty"):
         TransitionEstimate.load(tmp_path / "noise.json")
 
 
@@ -113,7 +119,7 @@ def test_a_truncated_file_is_refused(tmp_path):
 
 
 def test_a_folder_is_refused(tmp_path):
-    with pytest.raises(DataError, match="is not a transition estimate"):
+    with pytest.raises(DataError, match="is a folder; a file was expected"):
         TransitionEstimate.load(tmp_path)
     with pytest.raises(DataError, match="is a folder"):
         estimate().save(tmp_path)

@@ -416,7 +416,7 @@ def test_classes_that_the_estimate_says_too_little_about(tmp_path):
     [
         (
             {"path": "/data/my flowers.csv", "labels": "species", "drop": ["id", "name"], "missing": "median"},
-            "postmax noise estimate '/data/my flowers.csv' --label species --drop id --drop name --missing median",
+            "postmax noise estimate '/data/my flowers.csv' --label species --drop id,name --missing median",
         ),
         ({"path": "/data/features.npz"}, "postmax noise estimate /data/features.npz"),
         ({"path": "/data/images"}, "It needs features: for images, give it their embeddings as an .npz file."),

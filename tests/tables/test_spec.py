@@ -179,12 +179,12 @@ def test_overrides_that_would_make_the_table_lie_are_refused(override, message):
             {"scales": {"cpu": {"seeds": 1, "stak": 1}}},
             "unknown key 'scales.cpu.stak'. Did you mean 'scales.cpu.stack'",
         ),
-        ({"scales": {}}, "scales: "),
+        ({"scales": {}}, "scales must be one or more keys with values, not {}"),
         ({"scales": {"cpu": {"seeds": 0}}}, "scales.cpu.seeds"),
         ({"rows": [{"name": "KL"}, {"name": "kl"}]}, "rows: 'kl' is there twice"),
         ({"reported": {"Lo": {}}}, "reported: panel 'Lo' is not among Low, High"),
         ({"reported": {"Low": {"KL": {"plane": 1}}}}, "reported: column 'plane' is not among plain"),
-        ({"compare": "cells"}, "compare: "),
+        ({"compare": "cells"}, "compare must be one of rows, columns, not 'cells'"),
         (
             {"rows": [{"name": "KL", "at": {"smal": {}}}], "reported": {}},
             "row 'KL', at: 'smal' is not among small, other",
@@ -219,7 +219,7 @@ def test_a_table_of_your_own(tmp_path):
 def test_tables_that_do_not_exist():
     with pytest.raises(InputError, match=r"unknown table 'breastcancer'. Did you mean 'breast-cancer'"):
         load("breastcancer")
-    with pytest.raises(DataError, match=r"no/such.yaml could not be read"):
+    with pytest.raises(DataError, match=r"no/such.yaml does not exist"):
         load("no/such.yaml")
 
 

@@ -398,7 +398,7 @@ def test_classes_are_counted_as_in_the_training_rows(tmp_path):
 
 def test_a_new_class_in_the_test_rows(tmp_path):
     train, test = write_csv(tmp_path / "train.csv", ["a", "b"] * 3), write_csv(tmp_path / "test.csv", ["a", "d", "c"])
-    with pytest.raises(DataError, match="test has the class 'c', which the training rows do not have"):
+    with pytest.raises(DataError, match="test has the classes 'c', 'd', which the training rows do not have"):
         prepare(own_config(train, f"data.test_path={test}", "data.labels=kind"), 0)
 
 
@@ -454,7 +454,7 @@ def test_the_median_of_an_even_number_of_values(tmp_path):
 def test_features_that_do_not_fit(tmp_path):
     train = write_csv(tmp_path / "train.csv", ["a", "b"] * 3)
     test = write_csv(tmp_path / "test.csv", ["a", "b"], header="a,c,kind")
-    with pytest.raises(DataError, match="has no column 'b'"):
+    with pytest.raises(DataError, match="there is no column 'b', which the features need"):
         prepare(own_config(train, f"data.test_path={test}", "data.labels=kind"), 0)
 
 

@@ -205,8 +205,8 @@ class NoRate(Plain):
         (Foreign, "weights that do not come from setup.network"),
         (NoAnswer, "the method mine must set `answer`"),
         (TwoNames, "the name 'a' for two tensors"),
-        (NoKind, "the optimiser 'other' of the method: name: Input should be 'sgd', 'adam' or 'adamw'"),
-        (NoRate, "the optimiser 'other' of the method: lr: Input should be a finite number"),
+        (NoKind, "the optimiser 'other' of the method: name must be one of sgd, adam, adamw"),
+        (NoRate, "the optimiser 'other' of the method: lr must be a number above 0, not nan"),
     ],
 )
 def test_what_is_refused_when_a_method_is_built(register, method, words):

@@ -64,32 +64,36 @@ def test_no_unknown_key_is_passed_over(key):
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("epochs=0", "epochs: Input should be greater than or equal to 1, got 0."),
-        ("epochs=2.5", "epochs: Input should be a valid integer"),
-        ("batch_size=-1", "batch_size: .*greater than or equal to 1, got -1"),
-        ("optimiser.lr=0", "optimiser.lr: Input should be greater than 0, got 0"),
-        ("optimiser.lr=.nan", "optimiser.lr: .*got nan"),
-        ("optimiser.lr=fast", "optimiser.lr: .*got 'fast'"),
-        ("optimiser.name=sdg", "optimiser.name: Input should be 'sgd', 'adam' or 'adamw', got 'sdg'"),
-        ("optimiser.momentum=1", "optimiser.momentum: .*less than 1, got 1"),
-        ("optimiser.betas=[0.9]", "optimiser.betas"),
-        ("optimiser.clip_norm=0", "optimiser.clip_norm: .*greater than 0"),
-        ("schedule.name=cosin", "schedule.name: Input should be 'cosine', 'step', 'one-cycle' or 'constant'"),
-        ("schedule.peak=1", "schedule.peak: .*less than 1"),
-        ("selection=best", "selection: Input should be 'last', 'noisy-val' or 'oracle', got 'best'"),
+        ("epochs=0", "epochs must be a whole number of at least 1, not 0."),
+        ("epochs=2.5", "epochs must be a whole number of at least 1, not 2.5"),
+        ("batch_size=-1", "batch_size must be a whole number of at least 1, not -1"),
+        ("optimiser.lr=0", "optimiser.lr must be a number above 0, not 0"),
+        ("optimiser.lr=.nan", "optimiser.lr must be a number above 0, not nan"),
+        ("optimiser.lr=fast", "optimiser.lr must be a number above 0, not 'fast'"),
+        ("optimiser.name=sdg", "optimiser.name must be one of sgd, adam, adamw, not 'sdg'"),
+        ("optimiser.momentum=1", "optimiser.momentum must be a number of at least 0 and below 1, not 1"),
+        ("optimiser.betas=[0.9]", r"optimiser.betas must be a list of 2 numbers, not \[0.9\]"),
+        ("optimiser.lr=[1]", r"optimiser.lr must be a number above 0, not \[1\]"),
+        ("method=", "method must be a name, alone or with options, but it is empty"),
+        ("save_model=maybe", "save_model must be true or false, not 'maybe'"),
+        ("data.decimal=;", "data.decimal must be one of '.', ',', not ';'"),
+        ("optimiser.clip_norm=0", "optimiser.clip_norm must be a number above 0, or null, not 0"),
+        ("schedule.name=cosin", "schedule.name must be one of cosine, step, one-cycle, constant, not 'cosin'"),
+        ("schedule.peak=1", "schedule.peak must be .* below 1"),
+        ("selection=best", "selection must be one of last, noisy-val, oracle, not 'best'"),
         ("selection=noisy-val", "selection noisy-val needs data.validation_share, for example 0.1"),
-        ("seeds=[]", "seeds: .*at least 1 item"),
+        ("seeds=[]", r"seeds must be a list of one or more whole numbers, not \[\]"),
         ("seeds=[1, 2, 1]", "seeds: each seed may be given only once"),
-        ("seeds=[1, x]", "seeds.1: .*valid integer.*got 'x'"),
-        ("ema=1", "ema: .*less than 1"),
-        ("data.test_share=1", "data.test_share: .*less than 1"),
-        ("data.train_rows=1", "data.train_rows: .*greater than or equal to 2"),
-        ("data.augment=flip", "data.augment: Input should be 'auto', 'none', 'crop' or 'crop-flip'"),
+        ("seeds=[1, x]", "seeds.1 must be a whole number, not 'x'"),
+        ("ema=1", "ema must be a number above 0 and below 1, or null, not 1"),
+        ("data.test_share=1", "data.test_share must be .* below 1"),
+        ("data.train_rows=1", "data.train_rows must be a whole number of at least 2, or null"),
+        ("data.augment=flip", "data.augment must be one of auto, none, crop, crop-flip"),
         ("data.path=x.csv", re.escape("data: give either name (a data set of the catalogue) or path (your own data)")),
         ("data.name=null", re.escape("data: give either name (a data set of the catalogue) or path (your own data)")),
-        ("data=null", "data: Input should be a valid dictionary"),
-        ("loss=3", "loss: Input should be a valid dictionary"),
-        ("loss.name=3", "loss.name: Input should be a valid string, got 3"),
+        ("data=null", "data must be a section with keys such as name, path, labels, but it is empty"),
+        ("loss=3", "loss must be a name, alone or with options, not 3"),
+        ("loss.name=3", "loss.name must be a text, not 3"),
     ],
 )
 def test_bad_values(override, message):
@@ -97,8 +101,32 @@ def test_bad_values(override, message):
         small_config(override)
 
 
+def test_all_wrong_keys_at_once_and_never_in_the_words_of_a_library():
+    wrong = ["epochz=1", "optimiser.lr=x", "schedule.gama=2", "batch_size=0", "zzzzzzz=3", "method="]
+    with pytest.raises(InputError) as error:
+        make_config(with_overrides(DIGITS, wrong))
+    text = str(error.value)
+    assert text.startswith("the configuration: 6 problems\n")
+    for line in (
+        "unknown key 'epochz'. Did you mean 'epochs'?",
+        "optimiser.lr must be a number above 0, not 'x'.",
+        "unknown key 'schedule.gama'. Did you mean 'schedule.gamma'?",
+        "batch_size must be a whole number of at least 1, not 0.",
+        "unknown key 'zzzzzzz'. Known: accelerator",
+        "method must be a name, alone or with options, but it is empty.",
+    ):
+        assert f"\n  {line}" in text
+    assert not re.search("Input should|valid (integer|number|dictionary|string)|Field required|pydantic", text)
+
+
+def test_a_decimal_comma_and_an_encoding_are_settings():
+    given = make_config(with_overrides({"data": {"path": "x.csv"}}, ["data.decimal=,", "data.encoding=cp1252"])).data
+    assert (given.decimal, given.encoding) == (",", "cp1252")
+    assert make_config({**DIGITS, "data": {"name": "digits", "decimal": "."}}).run_id == make_config(DIGITS).run_id
+
+
 def test_a_run_without_data():
-    with pytest.raises(InputError, match="data: Field required"):
+    with pytest.raises(InputError, match="data is missing: it must be a section with keys such as name"):
         make_config({})
 
 
@@ -277,7 +305,7 @@ def test_files_that_are_no_configuration(tmp_path, content):
 
 
 def test_missing_file(tmp_path):
-    with pytest.raises(DataError, match="could not be read as YAML: No such file"):
+    with pytest.raises(DataError, match="does not exist"):
         read_config(tmp_path / "none.yaml")
 
 
@@ -304,6 +332,8 @@ CHANGES = {
     "data.name": "digits",
     "data.drop": ["a"],
     "data.missing": "median",
+    "data.decimal": ",",
+    "data.encoding": "cp1252",
     "data.size": 8,
     "data.split": "official",
     "data.labels": "b",

@@ -163,9 +163,9 @@ def test_superclass_noise_stays_inside_the_superclass():
 @pytest.mark.parametrize(
     ("labels", "error", "message"),
     [
-        ([0, 1, 10], LabelError, "row 2 has label 10, outside 0…9"),
-        ([0, -1], LabelError, "row 1 has label -1"),
-        ([0.5], InputError, "row 0 holds 0.5"),
+        ([0, 1, 10], LabelError, "index 2 has label 10, outside 0…9"),
+        ([0, -1], LabelError, "index 1 has label -1"),
+        ([0.5], InputError, "index 0 holds 0.5"),
         (["cat"], InputError, "encode_labels"),
         ([], InputError, "no rows"),
         ([[1, 2], [3, 4]], InputError, r"shape \(2, 2\)"),

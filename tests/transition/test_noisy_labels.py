@@ -176,7 +176,7 @@ def test_instance_noise_cannot_be_verified_without_features(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"features": torch.full((50, 3), torch.nan)}, "row 0 of the features is not finite"),
+        ({"features": torch.full((50, 3), torch.nan)}, "features: index 0 is not finite"),
         ({"features": torch.zeros(49, 3)}, "49 rows of features but 50 labels"),
         ({"eta": 1.5}, "must lie in"),
         ({"eta": float("nan")}, "must lie in"),

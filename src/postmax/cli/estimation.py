@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy.typing as npt
 import torch
@@ -14,11 +14,13 @@ from torch import Tensor
 from postmax.cli.text import print_matrix
 from postmax.data.arrays import read_npz
 from postmax.data.dataset import Dataset
+from postmax.data.reading import Reading, refuse_idle_for_file
 from postmax.data.tables import read_table
-from postmax.errors import DataError, InputError
+from postmax.errors import DataError
 from postmax.estimation import TransitionEstimate
 from postmax.files import load_arrays
 from postmax.labels import EncodedLabels, encode_labels
+from postmax.row_names import PLACES
 
 
 class FileEvidence(NamedTuple):
@@ -27,22 +29,22 @@ class FileEvidence(NamedTuple):
     encoded: EncodedLabels
     features: Tensor | None = None
     probabilities: npt.NDArray[Any] | None = None
+    notes: tuple[str, ...] = ()
 
 
-def read_evidence(file: Path, label: str | None, drop: list[str], missing: str) -> FileEvidence:
+def read_evidence(file: Path, reading: Reading) -> FileEvidence:
     """Return the labels of a file with their features or probabilities."""
-    if missing not in ("error", "median"):
-        raise InputError(f"--missing is error or median, not {missing!r}.")
     if file.suffix.lower() != ".npz":
-        policy = cast("Literal['error', 'median']", missing)
-        return _from_dataset(read_table(file, label=label, drop=drop, missing=policy))
+        return _from_dataset(read_table(file, **vars(reading), min_classes=2))
+    refuse_idle_for_file(file, reading)
+    label = reading.label
     arrays = load_arrays(file)
     if "probabilities" not in arrays:
         return _from_dataset(read_npz(file, labels=label))
     key = label or next((name for name in ("labels", "y", "label", "targets") if name in arrays), "labels")
     if key not in arrays:
         raise DataError(f"{file} has no array of labels called {key!r}; it has {', '.join(arrays)}.")
-    encoded = encode_labels(arrays[key], where=f"{file}: {key}")
+    encoded = encode_labels(arrays[key], where=f"{file}: {key}", rows=PLACES)
     features = next((arrays[name] for name in ("x", "features") if name in arrays), None)
     rows = None if features is None else torch.from_numpy(features)
     return FileEvidence(encoded, features=rows, probabilities=arrays["probabilities"])
@@ -50,7 +52,7 @@ def read_evidence(file: Path, label: str | None, drop: list[str], missing: str) 
 
 def _from_dataset(dataset: Dataset) -> FileEvidence:
     rows = dataset.inputs[torch.arange(len(dataset))].float().flatten(1)
-    return FileEvidence(EncodedLabels(dataset.labels, dataset.classes), features=rows)
+    return FileEvidence(EncodedLabels(dataset.labels, dataset.classes), features=rows, notes=dataset.notes)
 
 
 def tell(found: TransitionEstimate, out: Path) -> None:

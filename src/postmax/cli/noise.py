@@ -5,27 +5,46 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy.typing as npt
 import torch
 import typer
 
 from postmax import estimation
 from postmax.cli.estimation import read_evidence, tell, tell_json
+from postmax.cli.options import TableOptions
+from postmax.cli.reading import as_reading, tell_notes
 from postmax.cli.text import print_matrix
-from postmax.data.files import existing_file
-from postmax.data.label_column import LabelColumn, comparable, encode_column, read_labels, write_labels
+from postmax.data.columns import is_csv
+from postmax.data.dataset import Dataset
+from postmax.data.label_column import (
+    LabelColumn,
+    comparable,
+    encode_column,
+    read_labels,
+    relabelled,
+    write_labels,
+)
+from postmax.data.label_text import stripped
+from postmax.data.notes import class_notes
+from postmax.data.own import is_table
+from postmax.data.reading import Reading, refuse_idle
 from postmax.data.tables import read_table
 from postmax.errors import DataError, InputError
+from postmax.files import existing_file
 from postmax.labels import EncodedLabels, encode_labels
 from postmax.plots import check_picture, heat_map
 from postmax.transition import NoisyLabels, corrupt_by_features, parse_noise
+
+_LABELS_ONLY = ("label", "decimal", "encoding")
 
 
 def inject(
     file: Path,
     noise: str,
+    options: TableOptions,
     *,
-    label: str | None,
     seed: int,
     independent: bool,
     out: Path | None,
@@ -33,30 +52,41 @@ def inject(
     as_json: bool,
 ) -> None:
     """Write a file with noisy labels, and beside it a .noise.npz file that records how they were drawn."""
-    column = read_labels(existing_file(file), label)
+    reading = as_reading(options)
+    by_features = noise.partition(":")[0] == "instance"
+    if not by_features:
+        refuse_idle(f"--noise {noise}", "noise that does not depend on features", reading, allowed=_LABELS_ONLY)
+    rows = _rows(file, reading) if by_features else None
+    column = _labels(file, reading.label, reading)
     labels = encode_column(column, str(file))
+    tell_notes(rows.notes if rows is not None else class_notes(labels.classes, labels.codes))
     out = out or file.with_name(f"{file.stem}.noisy{file.suffix}")
     story = out.with_name(f"{out.stem}.noise.npz")
     _spare([out, story], file, force)
-    noisy = replace(_corrupt(file, column.column, labels, noise, seed, not independent), classes=labels.classes)
+    noisy = replace(_corrupt(rows, labels, noise, seed, not independent), classes=labels.classes)
     noisy.save(story)
-    write_labels(file, out, labels.decode(noisy.labels), column=column.column)
+    values = relabelled(column, labels, noisy.labels)
+    write_labels(file, out, values, column=column.column, decimal=reading.decimal, encoding=reading.encoding)
     _tell(noisy, as_json, {"file": str(out), "story": str(story)})
 
 
-def show(file: Path, *, label: str | None, clean: str | None, plot: Path | None, force: bool, as_json: bool) -> None:
+def show(
+    file: Path, options: TableOptions, *, clean: str | None, plot: Path | None, force: bool, as_json: bool
+) -> None:
     """Show the noise in labels whose true labels are known, and verify a .noise.npz file."""
+    reading = as_reading(options)
     facts: dict[str, object] = {}
     if plot is not None:
         check_picture(plot)
         _spare([plot], file, force)
     if file.suffix.lower() == ".npz":
+        refuse_idle(file, "a record of noise", reading)
         noisy = NoisyLabels.load(existing_file(file))
         if noisy.nominal is not None:
             noisy.verify()
         facts["verified"] = True if noisy.nominal is not None else "the hash alone; drawing again needs the features"
     else:
-        noisy = _compare(file, label, clean)
+        noisy = _compare(file, reading, clean)
     _tell(noisy, as_json, facts)
     if plot is not None:
         title = f"{file.name}: {noisy.rate:.1%} of the labels are wrong"
@@ -65,10 +95,8 @@ def show(file: Path, *, label: str | None, clean: str | None, plot: Path | None,
 
 def estimate(
     file: Path,
+    options: TableOptions,
     *,
-    label: str | None,
-    drop: list[str],
-    missing: str,
     method: str | None,
     replicates: int,
     seed: int,
@@ -83,7 +111,8 @@ def estimate(
     # This is checked before the work starts, because an estimate that cannot be written is lost.
     check_picture(plot)
     _spare([out, plot], file, force)
-    evidence = read_evidence(existing_file(file), label, drop, missing)
+    evidence = read_evidence(existing_file(file), as_reading(options))
+    tell_notes(evidence.notes)
     found = estimation.estimate_transition(
         evidence.probabilities,
         evidence.encoded.codes,
@@ -104,43 +133,64 @@ def estimate(
         typer.echo(f"heat map       {plot}")
 
 
-def _corrupt(file: Path, column: str | None, labels: EncodedLabels, noise: str, seed: int, exact: bool) -> NoisyLabels:
-    kind, _, rate = noise.partition(":")
-    if kind != "instance":
-        return parse_noise(noise, len(labels.classes), labels.classes).corrupt(labels.codes, seed, exact=exact)
-    if column is None:
+def _rows(file: Path, reading: Reading) -> Dataset:
+    """Return the features that instance noise depends on."""
+    if not is_table(file):
         raise InputError("instance noise depends on the features: give a CSV or Parquet table, not labels alone.")
+    return read_table(file, **vars(reading))
+
+
+def _corrupt(rows: Dataset | None, labels: EncodedLabels, noise: str, seed: int, exact: bool) -> NoisyLabels:
+    if rows is None:
+        return parse_noise(noise, len(labels.classes), labels.classes).corrupt(labels.codes, seed, exact=exact)
     try:
-        eta = float(rate)
+        eta = float(noise.partition(":")[2])
     except ValueError:
         raise InputError("instance needs a rate after a colon, such as instance:0.3.") from None
-    features = torch.as_tensor(read_table(file, label=column).inputs[torch.arange(len(labels.codes))]).double()
+    features = torch.as_tensor(rows.inputs[torch.arange(len(labels.codes))]).double()
     spread = features.std(0, correction=0)
     standardised = (features - features.mean(0)) / torch.where(spread > 0, spread, 1.0)
     return corrupt_by_features(standardised, labels.codes, len(labels.classes), eta, seed)
 
 
-def _compare(file: Path, label: str | None, clean: str | None) -> NoisyLabels:
+def _compare(file: Path, reading: Reading, clean: str | None) -> NoisyLabels:
+    refuse_idle(file, "a comparison of labels, without features", reading, allowed=_LABELS_ONLY)
     if clean is None:
         raise InputError(f"the true labels are needed to see the noise in {file}: --clean COLUMN, or --clean FILE.")
-    given = read_labels(existing_file(file), label)
-    true = _true_labels(file, clean, label)
+    elsewhere = file.suffix.lower() == ".npy" or Path(clean).exists()
+    given = _labels(file, reading.label, reading)
+    # The true labels are in the same column of another file, or in another column of this file.
+    source = Path(clean) if elsewhere else file
+    true = _other_labels(source, reading) if elsewhere else _labels(file, clean, reading)
     if len(given.values) != len(true.values):
         raise DataError(f"{file} has {len(given.values)} labels, {clean} has {len(true.values)}.")
-    columns = [comparable(column.values) for column in (given, true)]
+    columns = [comparable(column.values, reading.decimal) for column in (given, true)]
+    _check_present([(file, given), (source, true)], columns)
     if columns[0].dtype.kind not in "iufb" or columns[1].dtype.kind not in "iufb":
-        columns = [column.values.astype(str).astype(object) for column in (given, true)]
+        columns = [stripped(column.values.astype(str).astype(object)) for column in (given, true)]
     together = encode_labels([*columns[0].tolist(), *columns[1].tolist()], where=f"{file} and {clean}")
+    tell_notes(class_notes(together.classes, together.codes))
     noisy, truth = together.codes.chunk(2)
     definition = f"{given.column or file.name} against {true.column or clean}"
     return NoisyLabels(noisy, truth, len(together.classes), definition, None, None, None, together.classes)
 
 
-def _true_labels(file: Path, clean: str, label: str | None) -> LabelColumn:
-    """Return the labels of the file called `clean`, in the same column, or the column `clean` of the file."""
-    if file.suffix.lower() == ".npy" or Path(clean).is_file():
-        return read_labels(existing_file(clean), label)
-    return read_labels(existing_file(file), clean)
+def _labels(file: Path, column: str | None, reading: Reading) -> LabelColumn:
+    return read_labels(existing_file(file), column, decimal=reading.decimal, encoding=reading.encoding)
+
+
+def _other_labels(file: Path, reading: Reading) -> LabelColumn:
+    """Return the labels of a second file, which may be of another kind: there some options have no meaning."""
+    if not is_table(file):
+        return read_labels(existing_file(file))
+    return _labels(file, reading.label, reading if is_csv(file) else replace(reading, encoding=None))
+
+
+def _check_present(columns: list[tuple[Path, LabelColumn]], values: list[npt.NDArray[Any]]) -> None:
+    """Check that both columns have usable labels in all rows. Together their rows could not be named."""
+    for (file, column), labels in zip(columns, values, strict=True):
+        where = f"{file}" if column.column is None else f"{file}: column {column.column!r}"
+        encode_labels(labels, where=where, rows=column.rows)
 
 
 def _spare(outputs: list[Path], source: Path, force: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -12,3 +12,46 @@ Workers = Annotated[
     int | None, typer.Option("--workers", "-w", min=1, show_default="one for each core, or one in all on a GPU")
 ]
 OutFolder = Annotated[Path, typer.Option("--out", "-o", help="The folder for runs and reports.")]
+
+# Wherever a command reads a data table, it has these options.
+Label = Annotated[
+    str | None,
+    typer.Option(
+        "--label",
+        "-l",
+        metavar="COLUMN",
+        help="The column of the labels.",
+        show_default="the one called label, y, target or class",
+    ),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--drop",
+        metavar="COLUMNS",
+        help="Columns that are not features, such as id,name. May be repeated. A name with a comma: '\"a, b\",c'.",
+        show_default=False,
+    ),
+]
+MissingNumbers = Annotated[
+    str | None, typer.Option("--missing", metavar="error|median", help="Missing numbers.", show_default="error")
+]
+DecimalSign = Annotated[
+    str | None, typer.Option("--decimal", metavar=".|,", help="The decimal sign of numbers.", show_default=".")
+]
+EncodingName = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding", metavar="NAME", help="The encoding of a text file, such as cp1252.", show_default="UTF-8"
+    ),
+]
+
+
+class TableOptions(NamedTuple):
+    """What a person said about reading a data table. None is what was not said."""
+
+    label: str | None
+    drop: list[str] | None
+    missing: str | None
+    decimal: str | None
+    encoding: str | None

@@ -13,9 +13,12 @@ import typer
 
 from postmax import data, losses, plugins
 from postmax.cli.live import show_run
+from postmax.cli.options import TableOptions
+from postmax.cli.reading import put_into, tell_notes
 from postmax.cli.stopping import Stopped
 from postmax.duration import in_words
 from postmax.errors import DataError, DivergedError, InputError
+from postmax.files import existing_file
 from postmax.registry import unknown_name
 from postmax.report.numbers import per_cent
 from postmax.report.run.facts import judged_by_labels_as_given
@@ -26,24 +29,30 @@ from postmax.runs import RunFolder, execute
 from postmax.runs.details import read_estimates
 from postmax.train import RunConfig, make_config, resolve
 from postmax.train.defaults import with_defaults
+from postmax.train.prepare import load_rows
 from postmax.train.settings import read_yaml, with_overrides
 from postmax.train.timing import measure_epoch_seconds
 
 
-def train(arguments: list[str], config: Path | None, out: Path, *, dry_run: bool, as_json: bool) -> None:
+def train(
+    arguments: list[str], options: TableOptions, config: Path | None, out: Path, *, dry_run: bool, as_json: bool
+) -> None:
     """Train on a data set or a file, and write the result and a page; or only say what would run.
 
     Args:
         arguments: At most one data set or file, and settings of the form `key=value`.
+        options: How the file is read.
         config: A YAML file to start from.
         out: The folder for runs.
         dry_run: Only say what would run and how long it would take.
         as_json: Print JSON.
     """
     with _missing_plugins_named(None if config is None else RunFolder(config.parent)):
-        run = resolve(_configure(arguments, config))
+        run = resolve(_configure(arguments, options, config))
         _refuse_idle_transition(run)
         folder = RunFolder(out / "runs" / run.run_id)
+        if run.data.path is not None and folder.state != "done":
+            tell_notes(load_rows(run.data)[0].notes)
         if dry_run:
             _tell_plan(run, folder, as_json)
         else:
@@ -79,16 +88,18 @@ def _module(plugin: str) -> str:
     return plugin.partition(" (")[0]
 
 
-def _configure(arguments: list[str], file: Path | None) -> RunConfig:
+def _configure(arguments: list[str], options: TableOptions, file: Path | None) -> RunConfig:
     content: dict[str, Any] = {} if file is None else read_yaml(file)
     sources = [argument for argument in arguments if "=" not in argument or Path(argument).exists()]
     if len(sources) > 1:
         raise InputError(f"one data set at a time: {sources[0]!r} or {sources[1]!r}? Settings are key=value.")
     if sources:
         content["data"] = {**content.get("data", {}), **_source(sources[0])}
-    content = with_overrides(content, [argument for argument in arguments if argument not in sources])
+    settings = [argument for argument in arguments if argument not in sources]
+    content = with_overrides(content, settings)
     if "data" not in content:
         raise InputError("which data? Give a data set or a file, such as: postmax train digits")
+    put_into(content, options, settings)
     return make_config(content if file is not None else with_defaults(content))
 
 
@@ -105,8 +116,10 @@ def _source(text: str) -> dict[str, str]:
     """Return the data of a run from a word: the name of a data set, or a path. A name wins; ./name is always a path."""
     if text.lower() in data.names():
         return {"name": text.lower()}
-    if Path(text).expanduser().exists():
-        return {"path": str(Path(text).expanduser().resolve())}
+    path = Path(text).expanduser()
+    if path.exists():
+        # A pipe such as /dev/stdin has no other name that could be resolved, so it is refused before.
+        return {"path": str((path if path.is_dir() else existing_file(path)).resolve())}
     if Path(text).suffix or "/" in text:
         raise DataError(f"{text} does not exist.")
     raise unknown_name("data set", text, data.names())

@@ -15,12 +15,17 @@ import torch
 from torch import Tensor
 
 from postmax.data.dataset import Dataset
-from postmax.data.files import existing_file
+from postmax.data.problems import Problems
 from postmax.errors import DataError
+from postmax.files import existing_file
 from postmax.labels import encode_labels
+from postmax.row_names import PLACES, RowNames
+from postmax.wording import advice
 
-_INPUT_KEYS = ("x", "inputs", "features", "images", "data")
-_LABEL_KEYS = ("y", "labels", "label", "targets", "target")
+_KEYS = {
+    "inputs": ("x", "inputs", "features", "images", "data"),
+    "labels": ("y", "labels", "label", "targets", "target"),
+}
 _LARGEST = 16 << 30
 _CHANNELS = (1, 3)
 
@@ -44,13 +49,14 @@ def read_npz(
     """
     path = existing_file(path)
     shapes = _shapes(path, max_bytes)
-    x, y = _key(inputs, _INPUT_KEYS, shapes, path), _key(labels, _LABEL_KEYS, shapes, path)
+    with Problems(path) as problems:
+        x, y = _key(inputs, "inputs", shapes, problems), _key(labels, "labels", shapes, problems)
     try:
         with np.load(path, allow_pickle=False) as archive:
             rows, values = archive[x], archive[y]
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{path} is damaged or truncated ({error}).") from error
-    encoded = encode_labels(values, where=f"{path}: {y}")
+    encoded = encode_labels(values, where=f"{path}: {y}", rows=PLACES)
     return Dataset(
         name=path.stem,
         inputs=as_inputs(rows, f"{path}: {x}"),
@@ -59,8 +65,13 @@ def read_npz(
     )
 
 
-def as_inputs(array: npt.NDArray[Any], where: str) -> Tensor:
+def as_inputs(array: npt.NDArray[Any], where: str, rows: RowNames = PLACES) -> Tensor:
     """Return an array as uint8 images (N, C, H, W) or float32 features (N, d).
+
+    Args:
+        array: One row for each example.
+        where: The name of the array in error messages.
+        rows: How error messages call the rows.
 
     Raises:
         DataError: If it is neither, or if a feature is missing or infinite.
@@ -71,9 +82,14 @@ def as_inputs(array: npt.NDArray[Any], where: str) -> Tensor:
     """
     if array.ndim == 2 and array.dtype.kind in "fiub":
         features = array.astype(np.float32)
-        if not np.isfinite(features).all():
-            row, column = np.argwhere(~np.isfinite(features))[0]
-            raise DataError(f"{where}: row {row}, column {column} is {array[row, column]}; fill it in or drop the row.")
+        bad = np.flatnonzero(~np.isfinite(features).all(1))
+        if len(bad):
+            column = int(np.isfinite(features[bad[0]]).argmin())
+            many = f" ({len(bad)} such rows: {rows.some(bad)})" if len(bad) > 1 else ""
+            raise DataError(
+                f"{where}: {rows.one(int(bad[0]))} is {array[bad[0], column]} at index {column}{many}. "
+                "Fill it in, or drop the row."
+            )
         return torch.from_numpy(features)
     if array.dtype != np.uint8:
         raise DataError(
@@ -110,20 +126,23 @@ class MappedArray:
         return len(self._array)
 
     def __getitem__(self, index: Tensor, /) -> Tensor:
-        return as_inputs(np.array(self._array[index.numpy()]), str(self.path))
+        return as_inputs(np.array(self._array[index.numpy()]), str(self.path), RowNames("place", (index + 1).tolist()))
 
 
-def _key(given: str | None, usual: tuple[str, ...], shapes: Mapping[str, object], path: Path) -> str:
+def _key(given: str | None, what: str, shapes: Mapping[str, object], problems: Problems) -> str:
+    """Return the array of the inputs or of the labels. If it is not clear, that is noted."""
     listing = ", ".join(f"{key} {shape}" for key, shape in shapes.items())
     if given is not None:
-        if given in shapes:
-            return given
-        raise DataError(f"{path} has no array {given!r}; it has {listing}.")
-    found = [key for key in shapes if key.lower() in usual]
-    if len(found) == 1:
-        return found[0]
-    option = "inputs" if usual is _INPUT_KEYS else "labels"
-    raise DataError(f"{path}: which array holds the {option}? It has {listing}. Say {option}='…'.")
+        if given not in shapes:
+            problems.add(f"there is no array {given!r}; it has {listing}.")
+        return given
+    found = [key for key in shapes if key.lower() in _KEYS[what]]
+    if len(found) != 1:
+        # No command has an option for the array of the inputs.
+        command = "Say --label NAME." if what == "labels" else "Call it x, and no other array so."
+        say = advice(python=f"Say {what}='…'.", command=command)
+        problems.add(f"which array holds the {what}? It has {listing}. {say}")
+    return found[0] if found else ""
 
 
 def _shapes(path: Path, max_bytes: int) -> dict[str, tuple[int, ...]]:

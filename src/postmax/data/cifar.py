@@ -20,10 +20,11 @@ from postmax.data.augment import Augment
 from postmax.data.catalogue import Request, register
 from postmax.data.dataset import Dataset, Statistics
 from postmax.data.download import RemoteFile
-from postmax.data.files import existing_file, read_at_most
+from postmax.data.files import read_at_most
 from postmax.data.normalisation import STATISTICS
 from postmax.data.safe_pickle import Plain, load_plain
 from postmax.errors import DataError
+from postmax.files import existing_file
 
 __all__ = ["CIFAR10", "CIFAR100", "CIFAR100_CLASSES", "CIFAR100_COARSE", "CIFAR100_SUPERCLASSES", "Cifar", "read_cifar"]
 

@@ -16,9 +16,10 @@ import torch
 from postmax.data.catalogue import Request, register
 from postmax.data.cifar import AUGMENT, CIFAR10, CIFAR100, Cifar, read_cifar
 from postmax.data.dataset import Dataset
-from postmax.data.files import check_digest, existing_file, read_at_most
+from postmax.data.files import check_digest, read_at_most
 from postmax.data.safe_pickle import load_plain
 from postmax.errors import DataError
+from postmax.files import existing_file
 
 _LARGEST_PICKLE = 64 << 20
 

@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from postmax.data.csv_text import read_csv_text
-from postmax.data.files import existing_file
+from postmax.data.csv_text import parse_csv
+from postmax.data.problems import Problems
 from postmax.errors import DataError
 from postmax.extras import need
+from postmax.files import existing_file
+from postmax.row_names import PLACES, RowNames
 
 Columns: TypeAlias = Mapping[str, npt.NDArray[Any]]
 """The values of each column, by name: float64 (NaN if missing), whole numbers, or `str` (None if missing)."""
 
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(\.[0-9]+)?")
-_LABEL_NAMES = ("label", "labels", "y", "target", "targets", "class")
 _CSV = frozenset({".csv", ".tsv", ".txt"})
 _PARQUET = frozenset({".parquet", ".pq"})
+
+
+@dataclass(frozen=True)
+class FileColumns:
+    """The columns of a file.
+
+    Attributes:
+        names: The names of all columns, in their order.
+        values: The columns that can be used.
+        unusable: Why the other columns cannot be used; those that were dropped are not among them.
+        rows: How messages call the rows.
+    """
+
+    names: tuple[str, ...]
+    values: Columns
+    unusable: Mapping[str, str]
+    rows: RowNames
 
 
 def is_csv(path: str | Path) -> bool:
@@ -35,28 +52,67 @@ def is_parquet(path: str | Path) -> bool:
     return Path(path).suffix.lower() in _PARQUET
 
 
-def read_columns(path: str | Path) -> Columns:
+def read_columns(path: str | Path, *, encoding: str | None = None) -> Columns:
     """Return all columns of a CSV or Parquet file. All cells of CSV are text; the columns of Parquet have types.
+
+    Args:
+        path: The file.
+        encoding: The encoding of a CSV file. None for UTF-8, or for UTF-16 with a byte-order mark.
 
     Raises:
         DataError: If the file is damaged, is of another format, has two columns with the same name, has no rows, or has
             a Parquet column that is neither numbers nor text.
     """
+    with Problems(path) as problems:
+        file = load_columns(path, encoding, (), problems)
+        note_unusable(file, problems)
+    return file.values
+
+
+def load_columns(path: str | Path, encoding: str | None, drop: Collection[str], problems: Problems) -> FileColumns:
+    """Return the columns of a CSV or Parquet file but the dropped ones."""
     path = existing_file(path)
     if is_csv(path):
-        table = read_csv_text(path)
-        _check_names(table.header, path)
-        columns = {name: np.array(table.column(i), dtype=object) for i, name in enumerate(table.header)}
+        table = parse_csv(path.read_bytes(), encoding, problems)
+        names, rows = table.header, RowNames("line", table.lines)
+        count, columns = len(table.rows), table.column
     elif is_parquet(path):
         content = read_parquet(path)
-        _check_names(content.column_names, path)
-        columns = {name: _parquet_column(content.column(name), f"{path}: {name}") for name in content.column_names}
+        names, rows = tuple(content.column_names), PLACES
+        count, columns = len(content), content.column
     else:
         known = " ".join(sorted(_CSV | _PARQUET))
         raise DataError(f"{path}: data tables are read from {known} files.")
-    if not len(next(iter(columns.values()))):
-        raise DataError(f"{path} has no rows.")
-    return columns
+    if not names:
+        problems.stop("it has no columns.")
+    if not count and not problems.found:
+        problems.stop("it has a header but no rows." if is_csv(path) else "it has no rows.")
+    counts = Counter(names)
+    values: dict[str, npt.NDArray[Any]] = {}
+    unusable: dict[str, str] = {}
+    for place, name in enumerate(names):
+        if name in drop:
+            continue
+        if counts[name] > 1:
+            unusable[name] = repeated(name, counts[name])
+            continue
+        found = np.array(columns(place), dtype=object) if is_csv(path) else _parquet_column(columns(place))
+        if isinstance(found, str):
+            unusable[name] = f"column {name!r} is of type {found}, but features and labels are numbers or text."
+        else:
+            values[name] = found
+    return FileColumns(names, values, unusable, rows)
+
+
+def repeated(name: str, count: int) -> str:
+    """Return that several columns have one name."""
+    return f"{count} columns {f'are called {name!r}' if name else 'have no name'}. Rename them."
+
+
+def note_unusable(file: FileColumns, problems: Problems, label: str | None = None) -> None:
+    """Note the columns that cannot be used. A column can be dropped, if it does not hold the labels."""
+    for name, reason in file.unusable.items():
+        problems.add(reason, **({} if name == label else {"drop": name}))
 
 
 def read_parquet(path: Path) -> Any:
@@ -72,55 +128,8 @@ def read_parquet(path: Path) -> Any:
         raise DataError(f"{path} is not a Parquet file, or it is damaged ({error}).") from error
 
 
-def label_column(names: Iterable[str], given: str | None, path: str | Path) -> str:
-    """Return the column of the labels: the given one, the only one, or the only one with a usual name.
-
-    Raises:
-        DataError: If there is no such column, or several. The message lists the columns.
-
-    Example:
-        >>> label_column(["age", "Label"], None, "table.csv")
-        'Label'
-    """
-    names = list(names)
-    # The label is often the last column, so a long list shows both ends.
-    listing = ", ".join(names if len(names) <= 20 else [*names[:8], "…", *names[-8:]])
-    if given is not None:
-        if names.count(given) == 1:
-            return given
-        problem = f"has {names.count(given)} columns called {given!r}" if given in names else f"has no column {given!r}"
-        raise DataError(f"{path} {problem}; its columns are {listing}.")
-    found = names if len(names) == 1 else [name for name in names if name.lower() in _LABEL_NAMES]
-    if len(found) != 1:
-        raise DataError(f"{path}: which column holds the labels? Name one of its columns (label=, --label): {listing}.")
-    return found[0]
-
-
-def label_values(texts: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return labels as numbers if all texts are numbers, so that 10 comes after 9. Otherwise return the texts.
-
-    Example:
-        >>> label_values(np.array(["10", "9"], dtype=object))
-        array([10,  9])
-        >>> label_values(np.array(["007", "9"], dtype=object))
-        array(['007', '9'], dtype=object)
-    """
-    numbers = [_NUMBER.fullmatch(text) for text in texts]
-    if not all(numbers):
-        return texts
-    return texts.astype(np.float64 if any(number and number[1] for number in numbers) else np.int64)
-
-
-def _check_names(names: Iterable[str], path: Path) -> None:
-    counts = Counter(names).most_common(1)
-    if not counts:
-        raise DataError(f"{path} has no columns.")
-    name, count = counts[0]
-    if count > 1:
-        raise DataError(f"{path} has {count} columns called {name!r}. Rename them.")
-
-
-def _parquet_column(column: Any, where: str) -> npt.NDArray[Any]:
+def _parquet_column(column: Any) -> npt.NDArray[Any] | str:
+    """Return the values of a column, or the name of its type if it is neither numbers nor text."""
     types = need("pyarrow.types", "data")
     kind = column.type
     if types.is_dictionary(kind):
@@ -133,4 +142,4 @@ def _parquet_column(column: Any, where: str) -> npt.NDArray[Any]:
         return np.array([np.nan if v is None else float(v) for v in column.to_pylist()])
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or types.is_null(kind):
         return np.array(column.to_pylist(), dtype=object)
-    raise DataError(f"{where} is of type {kind}; features are numbers or text. Convert the column, or drop it.")
+    return str(kind)

@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from postmax.data.files import existing_file
-from postmax.errors import DataError
+from postmax.data.problems import Problems
+from postmax.data.text_encoding import decode
+from postmax.files import existing_file
+from postmax.row_names import RowNames
 
 _DELIMITERS = (",", ";", "\t", "|")
 _LINE_WITHOUT_QUOTES = re.compile(r'([^\r\n"]*)(\r\n|\r|\n|\Z)')
 _UP_TO_QUOTE = re.compile(r'[^"\r\n]*')
 _LINE_END = re.compile(r"\r\n|\r|\n|\Z")
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class CsvTable:
         raw_header: The first line as it is in the file, with its byte-order mark if it has one.
         tail: Blank lines at the end of the file.
         delimiter: The character between cells.
+        lines: The line of the file in which each row begins, as an editor counts: the header is line 1.
+        codec: The encoding of the file.
     """
 
     header: tuple[str, ...]
@@ -41,6 +46,8 @@ class CsvTable:
     raw_header: str
     tail: str
     delimiter: str
+    lines: list[int]
+    codec: str
 
     def column(self, index: int) -> list[str]:
         """Return the values of a column, without quotes."""
@@ -52,32 +59,67 @@ class CsvTable:
         return "".join(part for pair in zip(lines, self.endings, strict=True) for part in pair) + self.tail
 
 
-def read_csv_text(path: str | Path) -> CsvTable:
+class _UnclosedQuote(Exception):  # noqa: N818  (it is caught here)
+    """A quote that is never closed; the argument is its line."""
+
+
+def read_csv_text(path: str | Path, *, encoding: str | None = None) -> CsvTable:
     """Read a CSV file whose first line names the columns.
 
+    Args:
+        path: The file.
+        encoding: The encoding of the text. None for UTF-8, or for UTF-16 with a byte-order mark.
+
     Raises:
-        DataError: If the file is not UTF-8, a quote is never closed, or a line and the header differ in their number of
-            cells.
+        DataError: If the file is not text in this encoding, a quote is never closed, or lines and the header differ in
+            their number of cells.
     """
-    path = existing_file(path)
-    text = _decode(path.read_bytes(), path)
+    with Problems(path) as problems:
+        return parse_csv(existing_file(path).read_bytes(), encoding, problems)
+
+
+def parse_csv(content: bytes, encoding: str | None, problems: Problems) -> CsvTable:
+    """Return the bytes of a CSV file as a table. Lines with too many or too few cells are noted and left out."""
+    text, codec = decode(content, encoding, problems)
+    if not text.strip("\ufeff\r\n \t"):
+        problems.stop("it is empty.")
     body = text.rstrip("\r\n")
     # The last line keeps its own ending. Blank lines after it are the tail.
     ending = _LINE_END.match(text, len(body))
     body = text[: ending.end() if ending else None]
     mark = "\ufeff" if body.startswith("\ufeff") else ""
-    delimiter = _guess_delimiter(body[len(mark) :], path)
-    lines = _records(body, len(mark), delimiter, path)
-    cells, first_ending = next(lines, ([""], ""))
-    rows, endings = [], [first_ending]
-    for number, (row, end) in enumerate(lines, 1):
-        if len(row) != len(cells):
-            what = "is blank" if row == [""] else f"has {len(row)} cells, the header has {len(cells)}"
-            raise DataError(f"{path}: row {number} (counted after the header) {what}.")
-        rows.append(row)
-        endings.append(end)
-    header = tuple(unquote(cell).strip() for cell in cells)
-    return CsvTable(header, rows, endings, mark + delimiter.join(cells), text[len(body) :], delimiter)
+    delimiter = _guess_delimiter(body[len(mark) :])
+    try:
+        (header, first_ending, _), *records = _records(body, len(mark), delimiter)
+    except _UnclosedQuote as error:
+        problems.stop(f"line {error} opens a quote that is never closed.")
+    if header == [""] and records:
+        problems.stop("line 1 is blank, but it must name the columns.")
+    _note_ragged(records, len(header), problems)
+    whole = [record for record in records if len(record[0]) == len(header)]
+    return CsvTable(
+        header=tuple(unquote(cell).strip() for cell in header),
+        rows=[cells for cells, _, _ in whole],
+        endings=[first_ending, *(end for _, end, _ in whole)],
+        raw_header=mark + delimiter.join(header),
+        tail=text[len(body) :],
+        delimiter=delimiter,
+        lines=[line for _, _, line in whole],
+        codec=codec,
+    )
+
+
+def _note_ragged(records: list[tuple[list[str], str, int]], width: int, problems: Problems) -> None:
+    ragged: dict[int, list[int]] = {}
+    for cells, _, line in records:
+        if len(cells) != width:
+            ragged.setdefault(0 if cells == [""] else len(cells), []).append(line)
+    for count, lines in ragged.items():
+        names = RowNames("line", lines).some(range(len(lines)))
+        one = len(lines) == 1
+        blank, other = f"{'is' if one else 'are'} blank", f"{'has' if one else 'have'} {count} cell{'s' * (count > 1)}"
+        what = f"{other}, the header has {width}" if count else blank
+        problems.add(f"{names} {what}{'' if one else f' ({len(lines)} such lines)'}.")
 
 
 def unquote(raw: str) -> str:
@@ -113,18 +155,20 @@ def _quoted_part(raw: str) -> int:
     return position
 
 
-def _records(text: str, position: int, delimiter: str, path: Path | str) -> Iterator[tuple[list[str], str]]:
-    """Return the raw cells and the ending of each line."""
+def _records(text: str, position: int, delimiter: str) -> Iterator[tuple[list[str], str, int]]:
+    """Return the raw cells of each row, its ending, and the line of the file in which it begins."""
     rest = rf"[^{re.escape(delimiter)}\r\n]*"
     cell = re.compile(rf'"[^"]*(?:""[^"]*)*+"{rest}|(?!"){rest}')
-    row = 0
+    line = 1
     while position < len(text):
         plain = _LINE_WITHOUT_QUOTES.match(text, position)
         if plain:
-            yield plain[1].split(delimiter), plain[2]
+            yield plain[1].split(delimiter), plain[2], line
             position = plain.end()
+            line += 1
         else:
             cells: list[str] = []
+            start = position
             while True:
                 # Cells before the next quote are split at once. Only the cell with the quote is parsed.
                 run = _UP_TO_QUOTE.match(text, position)
@@ -132,41 +176,26 @@ def _records(text: str, position: int, delimiter: str, path: Path | str) -> Iter
                 cells += whole
                 found = cell.match(text, (run.end() if run else position) - len(begun))
                 if found is None:
-                    raise DataError(f"{path}: row {row} (the header is row 0) opens a quote that is never closed.")
+                    opening = run.end() if run else position
+                    raise _UnclosedQuote(line + len(_LINE_BREAK.findall(text, start, opening)))
                 cells.append(found[0])
                 position = found.end() + 1
                 if not text.startswith(delimiter, found.end()):
                     break
             ending = _LINE_END.match(text, found.end())
-            yield cells, ending[0] if ending else ""
+            yield cells, ending[0] if ending else "", line
             position = ending.end() if ending else len(text)
-        row += 1
+            line += len(_LINE_BREAK.findall(text, start, position))
 
 
-def _guess_delimiter(text: str, path: Path) -> str:
+def _guess_delimiter(text: str) -> str:
     """Return the delimiter that gives the header the most cells, and among equals one that gives all lines as many."""
 
     def cuts(delimiter: str) -> tuple[int, bool]:
         lengths: list[int] = []
         # With a wrong delimiter a quote can seem unclosed. A quote that really is unclosed is found again later.
-        with suppress(DataError):
-            lengths += (len(cells) for cells, _ in islice(_records(text, 0, delimiter, path), 5))
+        with suppress(_UnclosedQuote):
+            lengths += (len(cells) for cells, _, _ in islice(_records(text, 0, delimiter), 5))
         return next(iter(lengths), 0), len(set(lengths)) == 1
 
     return max(_DELIMITERS, key=cuts)
-
-
-def _decode(data: bytes, path: Path) -> str:
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            f"{path} is not UTF-8: byte 0x{data[error.start]:02x} in line {line}. Save it as UTF-8 first "
-            "(spreadsheets: “CSV UTF-8”)."
-        ) from error
-    if "\0" in text:
-        raise DataError(f"{path} contains zero bytes, so it is not a CSV file.")
-    if not text.strip("\ufeff\r\n"):
-        raise DataError(f"{path} is empty.")
-    return text

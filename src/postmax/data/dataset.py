@@ -60,6 +60,7 @@ class Dataset:
         clean_labels: The true labels if they are known and differ from `labels`; for evaluation only.
         statistics: Channel statistics of the images, if they are published.
         table: How the columns were read, if the rows come from a table of your own.
+        notes: What the reader noticed and a person should know, such as a feature that looks like a row number.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Dataset:
     clean_labels: Tensor | None = None
     statistics: Statistics | None = None
     table: TableReading | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.inputs) != len(self.labels):

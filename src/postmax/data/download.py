@@ -11,8 +11,9 @@ from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Literal
 
-from postmax.data.files import check_digest, existing_file
+from postmax.data.files import check_digest
 from postmax.errors import DataError
+from postmax.files import existing_file
 
 _CHUNK = 1 << 18
 _TIMEOUT = 30.0

@@ -18,22 +18,6 @@ def data_root(root: str | Path | None = None) -> Path:
     return Path(root or os.environ.get("POSTMAX_DATA") or "~/.cache/postmax").expanduser()
 
 
-def existing_file(path: str | Path) -> Path:
-    """Return the path if it is a file that is not empty.
-
-    Raises:
-        DataError: If it is missing, a folder, or empty.
-    """
-    path = Path(path).expanduser()
-    if path.is_dir():
-        raise DataError(f"{path} is a folder; a file was expected.")
-    if not path.exists():
-        raise DataError(f"{path} does not exist.")
-    if path.is_file() and not path.stat().st_size:
-        raise DataError(f"{path} is empty.")
-    return path
-
-
 def existing_folder(path: str | Path) -> Path:
     """Return the path if it is a folder.
 

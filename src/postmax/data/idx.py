@@ -14,8 +14,9 @@ import numpy.typing as npt
 import torch
 
 from postmax.data.dataset import Dataset
-from postmax.data.files import existing_file
 from postmax.errors import DataError
+from postmax.files import existing_file
+from postmax.row_names import PLACES
 
 _UNSIGNED_BYTES = 0x08
 _LARGEST = 4 << 30
@@ -39,7 +40,8 @@ def read_idx(images: str | Path, labels: str | Path, *, classes: tuple[str, ...]
         raise DataError(f"{images} has no images.")
     names = classes or tuple(map(str, range(int(codes.max()) + 1)))
     if codes.max() >= len(names):
-        raise DataError(f"{labels}: row {int(codes.argmax())} has label {codes.max()}, outside 0…{len(names) - 1}.")
+        row = PLACES.one(int(codes.argmax()))
+        raise DataError(f"{labels}: {row} has label {codes.max()}, outside 0…{len(names) - 1}.")
     return Dataset(
         name=Path(images).name,
         inputs=torch.from_numpy(pixels[:, None]),

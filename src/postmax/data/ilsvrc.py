@@ -14,13 +14,14 @@ import torch
 
 from postmax.data.catalogue import Request, register
 from postmax.data.dataset import Dataset
-from postmax.data.files import existing_file, existing_folder, first_existing
+from postmax.data.files import existing_folder, first_existing
 from postmax.data.image_files import ImageFiles, check_all_exist
 from postmax.data.normalisation import STATISTICS
 from postmax.data.synsets import MINI_CLASSES, Synsets, read_lines, read_synsets, webvision_folder
 from postmax.data.webvision import AUGMENT, IMAGE_SIZE
 from postmax.errors import DataError
 from postmax.extras import need
+from postmax.files import existing_file
 
 _PER_CLASS = 50
 _LABELS = "ILSVRC2012_validation_ground_truth.txt"

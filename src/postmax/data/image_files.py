@@ -15,6 +15,7 @@ from torch import Tensor
 
 from postmax.errors import DataError
 from postmax.extras import need
+from postmax.wording import advice
 
 # Other formats are refused, because some decoders of Pillow start other programs.
 _FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
@@ -69,9 +70,10 @@ class ImageFiles:
             return torch.empty(0, 3, side, side, dtype=torch.uint8)
         for path, image in zip(paths, images, strict=True):
             if image.shape != images[0].shape:
+                option = advice(python="size=64, for example", command="data.size=64, for example")
                 raise DataError(
                     f"{path} is {image.shape[1]} × {image.shape[0]} pixels, but {paths[0]} is "
-                    f"{images[0].shape[1]} × {images[0].shape[0]}. Give a size to bring them to."
+                    f"{images[0].shape[1]} × {images[0].shape[0]}. Give a size to bring them to: {option}."
                 )
         return torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2).contiguous()
 

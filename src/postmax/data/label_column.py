@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor
 
-from postmax.data.columns import is_csv, is_parquet, label_column, label_values, read_parquet
-from postmax.data.csv_text import CsvTable, quote, read_csv_text
-from postmax.data.files import existing_file
+from postmax.data.column_names import find_label
+from postmax.data.columns import is_csv, is_parquet, read_parquet, repeated
+from postmax.data.csv_text import parse_csv, quote
+from postmax.data.label_text import label_values, stripped
+from postmax.data.number_text import Decimal
+from postmax.data.problems import Problems
+from postmax.data.reading import Reading, refuse_idle_for_file
 from postmax.errors import DataError
 from postmax.extras import need
-from postmax.files import atomic_write, load_arrays
+from postmax.files import atomic_write, existing_file, load_arrays
 from postmax.labels import EncodedLabels, encode_labels
+from postmax.row_names import INDICES, PLACES, RowNames
+
+_EXACT = ("utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
 
 
 @dataclass(frozen=True)
@@ -27,19 +35,27 @@ class LabelColumn:
         values: One label for each row, of the type of the column. From CSV they are whole numbers if all of them are,
             otherwise text.
         column: The name of the column; None for an `.npy` file, which has only labels.
+        rows: How messages call the rows.
+        decimal: The sign before the decimals of a number.
     """
 
     values: npt.NDArray[Any]
     column: str | None
+    rows: RowNames = INDICES
+    decimal: Decimal = "."
 
 
-def read_labels(path: str | Path, column: str | None = None) -> LabelColumn:
+def read_labels(
+    path: str | Path, column: str | None = None, *, decimal: Decimal = ".", encoding: str | None = None
+) -> LabelColumn:
     r"""Return the labels in a CSV, Parquet or `.npy` file.
 
     Args:
         path: The file.
         column: The name of the column; by default the only column, or the one called label, labels, y, target, targets
             or class.
+        decimal: The sign before the decimals of a number: a point or a comma.
+        encoding: The encoding of a CSV file. None for UTF-8, or for UTF-16 with a byte-order mark.
 
     Raises:
         DataError: If the file is damaged, or if it is not clear which column holds the labels.
@@ -56,56 +72,97 @@ def read_labels(path: str | Path, column: str | None = None) -> LabelColumn:
         'name,class\nRex,cat\n"Tom, the",cat\n'
     """
     path = existing_file(path)
+    refuse_idle_for_file(path, Reading(column, decimal=decimal, encoding=encoding))
     if is_csv(path):
-        table = read_csv_text(path)
-        column = label_column(table.header, column, path)
-        texts = np.array(table.column(table.header.index(column)), dtype=object)
-        numbers = label_values(texts)
+        with Problems(path, label="column") as problems:
+            table = parse_csv(path.read_bytes(), encoding, problems)
+            place = _place(table.header, column, problems, lambda i: np.array(table.column(i), dtype=object))
+            if not table.rows and not problems.found:
+                problems.stop("it has a header but no rows.")
+        texts = np.array(table.column(place), dtype=object)
+        numbers = label_values(texts, decimal)
         # As a number 1.50 would be written back as 1.5. Whole numbers are written back as they were.
-        return LabelColumn(numbers if numbers.dtype.kind == "i" else texts, column)
+        values = numbers if numbers.dtype.kind == "i" else texts
+        return LabelColumn(values, table.header[place], RowNames("line", table.lines), decimal)
     if is_parquet(path):
         content = read_parquet(path)
-        column = label_column(content.column_names, column, path)
-        return LabelColumn(np.array(content.column(column).to_pylist()), column)
-    return LabelColumn(_read_npy(path), None)
+        with Problems(path, label="column") as problems:
+            place = _place(content.column_names, column, problems, lambda i: content.column(i).to_numpy())
+        values = np.array(content.column(place).to_pylist())
+        return LabelColumn(values, content.column_names[place], PLACES, decimal)
+    return LabelColumn(_read_npy(path), None, PLACES, decimal)
 
 
 def encode_column(column: LabelColumn, where: str) -> EncodedLabels:
     """Return class indices for a column. Classes are sorted as numbers if all labels are, and keep their text.
 
+    White space around labels does not count.
+
     Example:
-        >>> encode_column(LabelColumn(np.array(["10.0", "9.0"], dtype=object), "y"), "example").classes
+        >>> encode_column(LabelColumn(np.array(["10.0", "9.0 "], dtype=object), "y"), "example").classes
         ('9.0', '10.0')
     """
-    numbers = comparable(column.values)
-    encoded = encode_labels(numbers, where=where)
-    if numbers is column.values:
+    where = where if column.column is None else f"{where}: column {column.column!r}"
+    texts = stripped(column.values)
+    numbers = comparable(column.values, column.decimal)
+    encoded = encode_labels(numbers, where=where, rows=column.rows)
+    if texts.dtype != object or numbers.dtype == object:
         return encoded
-    written = dict(zip(encoded.codes.tolist(), column.values.tolist(), strict=True))
+    written = dict(zip(encoded.codes.tolist(), texts.tolist(), strict=True))
     return EncodedLabels(encoded.codes, tuple(written[code] for code in range(len(encoded.classes))))
 
 
-def comparable(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return texts as numbers if all of them are, so that 3 and 3.0 are the same label. Otherwise return the values."""
-    return label_values(values) if values.dtype == object and all(isinstance(v, str) for v in values) else values
+def comparable(values: npt.NDArray[Any], decimal: Decimal = ".") -> npt.NDArray[Any]:
+    """Return texts as numbers if all of them are, so that 3 and 3.0 are the same label. Otherwise return the texts."""
+    values = stripped(values)
+    texts = values.dtype == object and all(isinstance(value, str) for value in values)
+    return label_values(values, decimal) if texts else values
+
+
+def relabelled(column: LabelColumn, encoded: EncodedLabels, codes: Tensor) -> npt.NDArray[Any]:
+    """Return the values of a column with other classes. Rows whose class stays keep their value as it was written."""
+    changed = (codes != encoded.codes).numpy()
+    new = encoded.decode(codes)
+    values = column.values.astype(object)
+    values[changed] = new[changed]
+    return values
+
+
+def _place(
+    names: Sequence[str], given: str | None, problems: Problems, values: Callable[[int], npt.NDArray[Any]]
+) -> int:
+    """Return the place of the label column. If it is not clear, that is noted."""
+    found = find_label(names, given, problems, lambda: {name: values(place) for place, name in enumerate(names)})
+    if found is not None and names.count(found) > 1:
+        problems.add(repeated(found, names.count(found)))
+    return 0 if found is None else list(names).index(found)
 
 
 def write_labels(
-    source: str | Path, out: str | Path, values: Sequence[Any] | npt.NDArray[Any], *, column: str | None = None
+    source: str | Path,
+    out: str | Path,
+    values: Sequence[Any] | npt.NDArray[Any],
+    *,
+    column: str | None = None,
+    decimal: Decimal = ".",
+    encoding: str | None = None,
 ) -> None:
     """Write `source` to `out` with other labels, in the same format. The file appears when it is complete.
 
-    In CSV all other cells keep their text and quotes, and lines keep their endings. In Parquet all other columns, the
-    types and the metadata stay the same.
+    In CSV all other cells keep their text and quotes, lines keep their endings, and the file keeps its encoding. In
+    Parquet all other columns, the types and the metadata stay the same.
 
     Args:
         source: The file with everything else.
         out: The file to write; it may be `source`.
         values: One label for each row.
         column: The name of the column, see `read_labels`.
+        decimal: The sign before the decimals of labels that are numbers.
+        encoding: The encoding of a CSV file, see `read_labels`.
 
     Raises:
-        DataError: If there are more or fewer values than rows, or they do not fit the type of the column.
+        DataError: If there are more or fewer values than rows, or they do not fit the type of the column, or the
+            encoding of the file.
     """
     source, out = existing_file(source), Path(out).expanduser()
     if out.suffix.lower() != source.suffix.lower():
@@ -114,9 +171,10 @@ def write_labels(
         )
     labels = np.asarray(values).tolist()
     if is_csv(source):
-        text = _replaced_in_csv(read_csv_text(source), labels, column, source).to_text()
+        texts = [str(v).replace(".", decimal) if isinstance(v, float) else str(v) for v in labels]
+        content = _replaced_in_csv(source, texts, column, encoding)
         with atomic_write(out) as file:
-            file.write(text.encode())
+            file.write(content)
     elif is_parquet(source):
         table = _replaced_in_parquet(read_parquet(source), labels, column, source)
         with atomic_write(out) as file:
@@ -131,20 +189,31 @@ def write_labels(
             np.save(file, new, allow_pickle=False)
 
 
-def _replaced_in_csv(table: CsvTable, labels: list[Any], column: str | None, source: Path) -> CsvTable:
+def _replaced_in_csv(source: Path, labels: list[str], column: str | None, encoding: str | None) -> bytes:
+    content = source.read_bytes()
+    with Problems(source, label="column") as problems:
+        table = parse_csv(content, encoding, problems)
+        place = _place(table.header, column, problems, lambda i: np.array(table.column(i), dtype=object))
     _check_count(labels, len(table.rows), source)
-    place = table.header.index(label_column(table.header, column, source))
+    # Some encodings have several ways to write the same text.
+    if table.codec not in _EXACT and table.to_text().encode(table.codec) != content:
+        raise DataError(f"{source}: text in {table.codec} cannot be written back as it was. Save it as UTF-8 first.")
     rows = [row.copy() for row in table.rows]
     for row, old, label in zip(rows, table.column(place), labels, strict=True):
-        if old != str(label):  # a label that does not change keeps its text
-            row[place] = quote(str(label), table.delimiter, like=row[place])
-    return replace(table, rows=rows)
+        if old != label:  # a label that does not change keeps its text
+            row[place] = quote(label, table.delimiter, like=row[place])
+    try:
+        return replace(table, rows=rows).to_text().encode(table.codec)
+    except UnicodeEncodeError as error:
+        bad = error.object[error.start : error.end]
+        raise DataError(f"{source} is {table.codec} text, which cannot hold {bad!r} of the new labels.") from error
 
 
 def _replaced_in_parquet(table: Any, labels: list[Any], column: str | None, source: Path) -> Any:
     _check_count(labels, len(table), source)
     arrow = need("pyarrow", "data")
-    place = table.column_names.index(label_column(table.column_names, column, source))
+    with Problems(source, label="column") as problems:
+        place = _place(table.column_names, column, problems, lambda i: table.column(i).to_numpy())
     field = table.schema.field(place)
     try:
         plain = field.type.value_type if arrow.types.is_dictionary(field.type) else field.type

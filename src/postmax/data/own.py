@@ -12,12 +12,16 @@ import torch
 from postmax.data.arrays import read_npz
 from postmax.data.columns import is_csv, is_parquet
 from postmax.data.dataset import Dataset
-from postmax.data.files import existing_file, file_digest
+from postmax.data.files import file_digest
 from postmax.data.idx import read_idx
 from postmax.data.image_folder import read_image_folder
+from postmax.data.number_text import Decimal
+from postmax.data.reading import Reading, refuse_idle_for_file
 from postmax.data.table_encoder import Missing, TableEncoder
 from postmax.data.tables import read_table
-from postmax.errors import DataError
+from postmax.errors import DataError, InputError
+from postmax.files import existing_file
+from postmax.wording import advice
 
 _LARGE_FOLDER = 1 << 30
 _FORMATS = "CSV or Parquet tables, .npz arrays, IDX images, and folders with one subfolder of images for each class"
@@ -29,8 +33,11 @@ def read_own(
     labels: str | None = None,
     drop: Sequence[str] = (),
     missing: Missing = "error",
+    decimal: Decimal = ".",
+    encoding: str | None = None,
     size: int | None = None,
     encoder: TableEncoder | None = None,
+    min_classes: int = 1,
 ) -> Dataset:
     """Return a file or folder as a data set. Its format follows from its name and its first bytes.
 
@@ -40,23 +47,43 @@ def read_own(
             has a usual name.
         drop: Columns of a table that are not features.
         missing: What to do with missing numbers in a table; see `read_table`.
+        decimal: The sign before the decimals of a number in a table.
+        encoding: The encoding of a CSV file; see `read_table`.
         size: The side of the images of a folder after scaling.
         encoder: The encoder of an earlier table, to turn columns into the same features.
+        min_classes: How many classes the labels must have at least.
 
     Raises:
         DataError: If the format of the file is unknown, or if the file cannot be read.
+        InputError: If an option has no meaning for a file of this kind.
     """
     path = Path(path).expanduser()
+    reading = Reading(labels, tuple(drop), missing, decimal, encoding)
     if path.is_dir():
-        return read_image_folder(path, size=size)
+        if is_table(path):
+            raise DataError(f"{path} is a folder; a file was expected, because its name is that of a table.")
+        refuse_idle_for_file(path, reading)
+        return _at_least(min_classes, read_image_folder(path, size=size), path)
     path = existing_file(path)
-    if is_csv(path) or is_parquet(path):
-        return read_table(path, label=labels, drop=drop, missing=missing, encoder=encoder)
+    if size is not None:
+        raise InputError(
+            f"{path}: {advice(python='size', command='data.size')} is for the images of a folder, but this is a file."
+        )
+    if is_table(path):
+        return read_table(path, **vars(reading), encoder=encoder, min_classes=min_classes)
     if path.suffix.lower() == ".npz":
-        return read_npz(path, labels=labels)
+        refuse_idle_for_file(path, reading)
+        return _at_least(min_classes, read_npz(path, labels=labels), path)
     if is_idx(path):
-        return read_idx(path, idx_labels(path, labels))
+        refuse_idle_for_file(path, reading)
+        return _at_least(min_classes, read_idx(path, idx_labels(path, labels)), path)
     raise DataError(f"{path} has an unknown format. postmax reads {_FORMATS}.")
+
+
+def _at_least(min_classes: int, dataset: Dataset, path: Path) -> Dataset:
+    if dataset.num_classes < min_classes:
+        raise DataError(f"{path}: it has one class only, {dataset.classes[0]!r}: a classifier needs at least two.")
+    return dataset
 
 
 def is_table(path: str | Path) -> bool:
@@ -85,7 +112,8 @@ def idx_labels(images: Path, given: str | None) -> Path:
     beside = images.with_name(images.name.replace("images", "labels").replace("idx3", "idx1"))
     if beside != images and beside.exists():
         return beside
-    raise DataError(f"{images}: which file holds the labels? None was given, and there is no {beside.name} beside it.")
+    option = advice(python="Name it with labels=.", command="Name it with --label FILE.")
+    raise DataError(f"{images}: which file holds the labels? There is no {beside.name} beside it. {option}")
 
 
 def with_classes(dataset: Dataset, classes: tuple[str, ...]) -> Dataset:
@@ -96,7 +124,8 @@ def with_classes(dataset: Dataset, classes: tuple[str, ...]) -> Dataset:
     """
     new = sorted(set(dataset.classes) - set(classes))
     if new:
-        raise DataError(f"{dataset.name} has the class {new[0]!r}, which the training rows do not have.")
+        which = f"the class {new[0]!r}" if len(new) == 1 else f"the classes {', '.join(map(repr, new[:5]))}"
+        raise DataError(f"{dataset.name} has {which}, which the training rows do not have.")
     place = torch.tensor([classes.index(name) for name in dataset.classes])
     return replace(dataset, labels=place[dataset.labels], classes=classes)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postmax.data.catalogue import Request
-from postmax.data.files import existing_file
 from postmax.errors import DataError
+from postmax.files import existing_file
 
 MINI_CLASSES = 50
 _WNID = re.compile(r"n\d{8}")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +12,15 @@ import torch
 from torch import Tensor
 
 from postmax.data.columns import Columns
-from postmax.errors import DataError
+from postmax.data.decimal_signs import with_clear_decimals
+from postmax.data.number_text import Decimal, numbers
+from postmax.data.problems import Problems
+from postmax.row_names import INDICES, RowNames
 
 Missing = Literal["error", "median", "keep"]
 
-_MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+Features: TypeAlias = npt.NDArray[np.float32]
+
 _MOST_CATEGORIES = 100
 # JSON has no NaN, so this word says in a file that missing values stay missing.
 _KEEP = "keep"
@@ -39,20 +43,25 @@ class NumberColumn:
         """The names of the features of this column."""
         return [self.name]
 
-    def encode(self, values: npt.NDArray[Any], where: str) -> npt.NDArray[np.float32]:
-        """Return the features (N, 1)."""
-        numbers = _numbers(values)
-        if numbers is None:
-            row = next(i for i in range(len(values)) if _numbers(values[i : i + 1]) is None)
-            raise DataError(f"{where}: row {row} holds {values[row]!r}, which is not a number.")
+    def encode(self, values: npt.NDArray[Any], decimal: Decimal, rows: RowNames, problems: Problems) -> Features:
+        """Return the features (N, 1). What cannot be used is noted."""
+        known = numbers(values, decimal)
+        if known is None:
+            odd = [row for row in range(len(values)) if numbers(values[row : row + 1], decimal) is None]
+            what = f"{str(values[odd[0]])[:60]!r}{_where(odd, rows)}"
+            problems.add(f"column {self.name!r} holds {what}, which is not a number.")
+            return np.zeros((len(values), 1), np.float32)
         if self.fill is not None:
-            numbers = np.where(np.isnan(numbers), self.fill, numbers)
+            known = np.where(np.isnan(known), self.fill, known)
         with np.errstate(over="ignore"):
-            features = numbers.astype(np.float32)
-        kept = np.isnan(numbers) if self.fill is not None else np.zeros(len(numbers), dtype=bool)
-        bad = np.flatnonzero(~np.isfinite(features) & ~kept)
-        if len(bad):
-            raise DataError(_unusable(where, numbers, bad))
+            features = known.astype(np.float32)
+        missing = np.flatnonzero(np.isnan(known)) if self.fill is None else np.zeros(0, np.int64)
+        infinite = np.flatnonzero(np.isinf(features))
+        if len(missing):
+            problems.add(f"column {self.name!r} has no value{_where(missing, rows)}.", missing="median")
+        if len(infinite):
+            what = f"{known[infinite[0]]}{_where(infinite, rows)}"
+            problems.add(f"column {self.name!r} holds {what}, too large for a feature. Correct it.")
         return features[:, None]
 
 
@@ -73,14 +82,19 @@ class CategoryColumn:
         """The names of the features of this column."""
         return [f"{self.name}={category or '(missing)'}" for category in self.categories]
 
-    def encode(self, values: npt.NDArray[Any], where: str) -> npt.NDArray[np.float32]:
-        """Return the features (N, number of categories)."""
+    def encode(self, values: npt.NDArray[Any], decimal: Decimal, rows: RowNames, problems: Problems) -> Features:  # noqa: ARG002  (as for numbers)
+        """Return the features (N, number of categories). What cannot be used is noted."""
         place = {category: i for i, category in enumerate(self.categories)}
         texts = _texts(values)
-        new = next((row for row, text in enumerate(texts) if text not in place), None)
-        if new is not None:
-            raise DataError(f"{where}: row {new} holds {texts[new][:60]!r}, which is a new category.")
-        return np.eye(len(place), dtype=np.float32)[[place[text] for text in texts]]
+        new: dict[str, list[int]] = {}
+        for row, text in enumerate(texts):
+            if text not in place:
+                new.setdefault(text, []).append(row)
+        for text, found in new.items():
+            what = f"{text[:60]!r}{_where(found, rows)}" if text else f"no value{_where(found, rows)}"
+            verb = "holds" if text else "has"
+            problems.add(f"column {self.name!r} {verb} {what}, which is a new category.")
+        return np.eye(len(place), dtype=np.float32)[[place.get(text, 0) for text in texts]]
 
 
 @dataclass(frozen=True)
@@ -106,6 +120,7 @@ class TableEncoder:
         *,
         categorical: Collection[str] = (),
         missing: Missing = "error",
+        decimal: Decimal = ".",
         where: str = "the table",
     ) -> TableEncoder:
         """Return an encoder for a table: a column is numbers if all its values are, and otherwise categories.
@@ -114,31 +129,60 @@ class TableEncoder:
             columns: The columns of the table, without the label.
             categorical: Columns of numbers that are categories.
             missing: What to do with missing numbers: an error, the median of the column, or keep them as NaN.
+            decimal: The sign before the decimals of a number: a point or a comma.
             where: The name of the file, for error messages.
 
         Raises:
-            DataError: If a column has no values, or if it is text with more than 100 different values.
+            DataError: If a column has no values, if it is text with more than 100 different values, or if its numbers
+                have the other decimal sign.
         """
-        return cls(
-            tuple(_fit_column(name, v, name in categorical, missing, where) for name, v in columns.items()),
-        )
+        with Problems(where) as problems:
+            decimal, columns = with_clear_decimals(columns, categorical, decimal, problems)
+            return cls.fitted(columns, categorical, missing, decimal, problems)
+
+    @classmethod
+    def fitted(
+        cls, columns: Columns, categorical: Collection[str], missing: Missing, decimal: Decimal, problems: Problems
+    ) -> TableEncoder:
+        """Return an encoder for the columns that can be used. The other ones are noted."""
+        found = [_fit_column(name, v, name in categorical, missing, decimal, problems) for name, v in columns.items()]
+        return cls(tuple(column for column in found if column is not None))
 
     @property
     def features(self) -> tuple[str, ...]:
         """The names of all features."""
         return tuple(feature for column in self.columns for feature in column.features)
 
-    def encode(self, columns: Columns, *, where: str = "the table") -> Tensor:
+    def encode(
+        self,
+        columns: Columns,
+        *,
+        decimal: Decimal = ".",
+        where: str = "the table",
+        rows: RowNames = INDICES,
+    ) -> Tensor:
         """Return the features of a table, float32 (N, d). Columns that the encoder does not know are ignored.
+
+        Args:
+            columns: The columns of the table.
+            decimal: The sign before the decimals of a number.
+            where: The name of the file, for error messages.
+            rows: How error messages call the rows.
 
         Raises:
             DataError: If a column is missing, a value is missing, infinite or not a number, or a category is new.
         """
-        absent = [column.name for column in self.columns if column.name not in columns]
-        if absent:
-            raise DataError(f"{where} has no column {absent[0]!r}, which the features need.")
-        parts = [c.encode(columns[c.name], f"{where}: column {c.name!r}") for c in self.columns]
-        return torch.from_numpy(np.concatenate(parts, axis=1))
+        with Problems(where) as problems:
+            return self.encoded(columns, decimal, rows, problems)
+
+    def encoded(self, columns: Columns, decimal: Decimal, rows: RowNames, problems: Problems) -> Tensor:
+        """Return the features of a table. What cannot be used is noted."""
+        known = [column for column in self.columns if column.name in columns]
+        for column in self.columns:
+            if column.name not in columns:
+                problems.add(f"there is no column {column.name!r}, which the features need.")
+        parts = [column.encode(columns[column.name], decimal, rows, problems) for column in known]
+        return torch.from_numpy(np.concatenate(parts, axis=1)) if parts else torch.zeros(0, 0)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the encoder as plain values, for a JSON file."""
@@ -163,53 +207,27 @@ def _plain(column: NumberColumn | CategoryColumn) -> dict[str, Any]:
 
 
 def _fit_column(
-    name: str, values: npt.NDArray[Any], as_text: bool, missing: str, where: str
-) -> NumberColumn | CategoryColumn:
-    where = f"{where}: column {name!r}"
-    numbers = None if as_text else _numbers(values)
-    if numbers is None:
-        categories = sorted(set(_texts(values)))
-        if len(categories) > _MOST_CATEGORIES:
-            raise DataError(
-                f"{where} is text with {len(categories)} different values, such as {categories[-1]!r}. "
-                "Drop it if it names rows; write numbers with a decimal point."
-            )
-        return CategoryColumn(name, tuple(categories))
-    known = numbers[np.isfinite(numbers)]
-    if not len(known):
-        raise DataError(f"{where} has no values. Drop it.")
-    fill = {"error": None, "median": float(np.median(known)), "keep": float("nan")}[missing]
-    return NumberColumn(name, fill)
-
-
-def _unusable(where: str, numbers: npt.NDArray[np.float64], rows: npt.NDArray[np.intp]) -> str:
-    shown = ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
-    missing = np.isnan(numbers[rows[0]])
-    what = "no value" if missing else f"{numbers[rows[0]]}, too large for a feature"
-    one = len(rows) == 1
-    which = "the row" if one else "the rows"
-    advice = (
-        f'Fill {"it" if one else "them"} in, drop {which}, or set missing="median".'
-        if missing
-        else f"Correct or drop {which}."
-    )
-    return f"{where}: row {rows[0]} has {what}{'' if one else f' ({len(rows)} such rows: {shown})'}. {advice}"
-
-
-def _numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
-    """Return the values as float64, with NaN for missing ones; None if one of them is not a number."""
-    if values.dtype.kind in "fiub":
-        return values.astype(np.float64)
-    if any("_" in v for v in values if v is not None):  # Python reads "1_000" as a number, but people mean a name
+    name: str, values: npt.NDArray[Any], as_text: bool, missing: str, decimal: Decimal, problems: Problems
+) -> NumberColumn | CategoryColumn | None:
+    found = None if as_text else numbers(values, decimal)
+    if found is not None:
+        known = found[np.isfinite(found)]
+        if not len(known):
+            problems.add(f"column {name!r} has no values.", drop=name)
+            return None
+        return NumberColumn(name, {"error": None, "median": float(np.median(known)), "keep": float("nan")}[missing])
+    categories = sorted(set(_texts(values)))
+    if len(categories) > _MOST_CATEGORIES:
+        shown = categories[-1][:60]
+        problems.add(f"column {name!r} is text with {len(categories)} different values, such as {shown!r}.", drop=name)
         return None
-    try:
-        return values.astype(np.float64)
-    except (ValueError, TypeError):
-        cells = ["nan" if v is None or v.strip().lower() in _MISSING_WORDS else v for v in values]
-    try:
-        return np.array(cells, dtype=object).astype(np.float64)
-    except ValueError:
-        return None
+    return CategoryColumn(name, tuple(categories))
+
+
+def _where(found: Sequence[int] | npt.NDArray[np.int64], rows: RowNames) -> str:
+    many = f" ({len(found)} rows)" if len(found) > 1 else ""
+    at = "at" if rows.kind == "index" else "in"
+    return f" {at} {rows.some(found)}{many}"
 
 
 def _texts(values: npt.NDArray[Any]) -> list[str]:

@@ -5,12 +5,26 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from postmax.data.columns import Columns, is_csv, label_column, label_values, read_columns
+from postmax.data.column_names import find_label, note_unknown
+from postmax.data.columns import (
+    Columns,
+    FileColumns,
+    is_csv,
+    is_parquet,
+    load_columns,
+    note_unusable,
+)
 from postmax.data.dataset import Dataset
-from postmax.data.table_encoder import Missing, TableEncoder
+from postmax.data.decimal_signs import with_clear_decimals
+from postmax.data.label_text import label_values, stripped
+from postmax.data.notes import class_notes, column_notes
+from postmax.data.number_text import Decimal
+from postmax.data.problems import Problems
+from postmax.data.reading import Reading, refuse_idle_for_file
+from postmax.data.table_encoder import CategoryColumn, Missing, TableEncoder
 from postmax.data.table_reading import TableReading
-from postmax.errors import DataError
-from postmax.labels import encode_labels
+from postmax.files import existing_file
+from postmax.labels import EncodedLabels, encode_labels, label_problems
 
 
 def read_table(
@@ -20,48 +34,62 @@ def read_table(
     drop: Collection[str] = (),
     categorical: Collection[str] = (),
     missing: Missing = "error",
+    decimal: Decimal = ".",
+    encoding: str | None = None,
     encoder: TableEncoder | None = None,
+    min_classes: int = 1,
 ) -> Dataset:
     r"""Return the rows of a CSV or Parquet file as float32 features, with one column as labels.
 
     A column of numbers is one feature. A column of text has one feature for each category; a missing value is a
-    category too. Nothing is scaled.
+    category too. Nothing is scaled. White space around labels and categories does not count. What can be used but looks
+    like a mistake, such as a column of row numbers, is in the `notes` of the result.
 
     Args:
-        path: The file. CSV: a header line, then rows separated by comma, semicolon, tab or bar, UTF-8.
+        path: The file. CSV: a header line, then rows separated by comma, semicolon, tab or bar.
         label: The column that holds the labels; by default the one called label, labels, y, target, targets or class.
         drop: Columns that are not features, such as an identifier.
         categorical: Columns of numbers that are categories.
         missing: What to do with missing numbers: "error" names their rows, "median" replaces them by the median of
             their column, and "keep" keeps them as NaN.
+        decimal: The sign before the decimals of a number: a point or a comma.
+        encoding: The encoding of a CSV file, such as "cp1252". None for UTF-8, or for UTF-16 with a byte-order mark.
         encoder: The encoder of an earlier table, to turn columns into the same features.
+        min_classes: How many classes the labels must have at least.
 
     Raises:
-        DataError: If the file cannot be read, or if a column cannot be turned into features.
+        DataError: If the file cannot be read, or if a column cannot be turned into features. The message lists all
+            problems of the file.
 
     Example:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "flowers.csv"
-        >>> _ = path.write_text("petal;colour;label\n1.5;red;rose\n2.0;white;lily\n")
-        >>> flowers = read_table(path)
+        >>> _ = path.write_text("petal;colour;label\n1,5;red;rose\n2,0;white;lily\n")
+        >>> flowers = read_table(path, decimal=",")
         >>> flowers.inputs, flowers.labels, flowers.classes
         (tensor([[1.5000, 1.0000, 0.0000],
                 [2.0000, 0.0000, 1.0000]]), tensor([1, 0]), ('lily', 'rose'))
     """
-    path = Path(path).expanduser()
-    columns = read_columns(path)
-    label, features = _label_and_features(columns, path, label, drop, categorical)
-    if encoder is None:
-        encoder = TableEncoder.fit(features, categorical=categorical, missing=missing, where=str(path))
-    labels = label_values(columns[label]) if is_csv(path) else columns[label]
-    encoded = encode_labels(labels, where=f"{path}: column {label!r}")
-    inputs = encoder.encode(features, where=str(path))
+    path = existing_file(path)
+    reading = Reading(label, tuple(drop), missing, decimal, encoding)
+    with Problems(path, dropped=reading.drop) as problems:
+        file, name, features = _open(path, reading, categorical, problems)
+        usable = features
+        if encoder is None:
+            decimal, usable = with_clear_decimals(features, categorical, decimal, problems)
+            encoder = TableEncoder.fitted(usable, categorical, missing, decimal, problems)
+        inputs = encoder.encoded(usable, decimal, file.rows, problems)
+        encoded = _encode_labels(file, name, decimal, min_classes, problems)
+    assert encoded is not None and name is not None  # noqa: S101, PT018  (else there was a problem)
+    texts = {column.name for column in encoder.columns if isinstance(column, CategoryColumn)} - {*categorical}
+    notes = column_notes(features, texts, reading.drop, decimal, file.rows)
     return Dataset(
         name=path.stem,
         inputs=inputs,
         labels=encoded.codes,
         classes=tuple(map(str, encoded.classes)),
-        table=TableReading.of(label, tuple(name for name in columns if name in drop), encoder, inputs),
+        notes=notes + class_notes(encoded.classes, encoded.codes),
+        table=TableReading.of(name, tuple(column for column in file.names if column in drop), encoder, inputs),
     )
 
 
@@ -71,21 +99,54 @@ def fit_encoder(
     label: str | None = None,
     drop: Collection[str] = (),
     missing: Missing = "error",
+    decimal: Decimal = ".",
+    encoding: str | None = None,
 ) -> TableEncoder:
     """Return the encoder with which `read_table` turns the columns of this file into features."""
-    path = Path(path).expanduser()
-    _, features = _label_and_features(read_columns(path), path, label, drop, ())
-    return TableEncoder.fit(features, missing=missing, where=str(path))
+    path = existing_file(path)
+    reading = Reading(label, tuple(drop), missing, decimal, encoding)
+    with Problems(path, dropped=reading.drop) as problems:
+        _, _, features = _open(path, reading, (), problems)
+        decimal, features = with_clear_decimals(features, (), decimal, problems)
+        return TableEncoder.fitted(features, (), missing, decimal, problems)
 
 
-def _label_and_features(
-    columns: Columns, path: Path, label: str | None, drop: Collection[str], categorical: Collection[str]
-) -> tuple[str, Columns]:
-    label = label_column(columns, label, path)
-    unknown = sorted({*drop, *categorical} - {*columns})
-    if unknown:
-        raise DataError(f"{path} has no column {unknown[0]!r}; its columns are {', '.join(columns)}.")
-    features = {name: values for name, values in columns.items() if name != label and name not in drop}
-    if not features:
-        raise DataError(f"{path} has no columns but the label {label!r}, so it has no features.")
-    return label, features
+def _open(
+    path: Path, reading: Reading, categorical: Collection[str], problems: Problems
+) -> tuple[FileColumns, str | None, Columns]:
+    """Return the columns of a file, the column of the labels, and the features. Wrong names are noted."""
+    if is_csv(path) or is_parquet(path):
+        refuse_idle_for_file(path, reading)
+    file = load_columns(path, reading.encoding, reading.drop, problems)
+    note_unknown(reading.drop, "drop", file.names, problems)
+    note_unknown(categorical, "categorical", file.names, problems)
+    if reading.label is not None and reading.label in reading.drop:
+        problems.stop(f"column {reading.label!r} holds the labels, so it cannot be dropped.")
+    left = [name for name in file.names if name not in reading.drop]
+    label = find_label(left, reading.label, problems, lambda: file.values)
+    note_unusable(file, problems, label)
+    features = {name: values for name, values in file.values.items() if name != label}
+    if not features and not problems.found:
+        problems.stop(f"it has no columns but the label {label!r}, so it has no features.")
+    return file, label, features
+
+
+def _encode_labels(
+    file: FileColumns, name: str | None, decimal: Decimal, min_classes: int, problems: Problems
+) -> EncodedLabels | None:
+    """Return the labels as class indices; None if they cannot be used, which is noted."""
+    if name is None or name not in file.values:
+        return None
+    texts = stripped(file.values[name])
+    # The columns of Parquet have types, so a text there is not a number.
+    values = label_values(texts, decimal) if file.rows.kind == "line" else texts
+    wrong = label_problems(values, file.rows) if len(values) else []
+    for problem in wrong:
+        problems.add(f"column {name!r}: {problem}")
+    if wrong or not len(values):
+        return None
+    encoded = encode_labels(values)
+    if len(encoded.classes) < min_classes:
+        only = f"one class only, {str(encoded.classes[0])!r}" if len(encoded.classes) == 1 else "too few classes"
+        problems.add(f"column {name!r} has {only}: a classifier needs at least two.")
+    return encoded

@@ -115,12 +115,12 @@ def _probabilities(given: Any) -> Tensor:
     negative = (p < 0).any(1)
     if negative.any():
         row = int(negative.int().argmax())
-        raise InputError(f"row {row} of the probabilities has the negative entry {p[row].min():.4g}. {_LOGITS}")
+        raise InputError(f"probabilities: index {row} has the negative entry {p[row].min():.4g}. {_LOGITS}")
     total = p.sum(1)
     off = (total - 1).abs() > _SUM_TOLERANCE
     if off.any():
         row = int(off.int().argmax())
-        raise InputError(f"row {row} of the probabilities sums to {total[row]:.4g}, not to 1. {_LOGITS}")
+        raise InputError(f"probabilities: index {row} sums to {total[row]:.4g}, not to 1. {_LOGITS}")
     return p / total[:, None]
 
 
@@ -132,9 +132,7 @@ def _features(given: Any) -> Tensor:
     x = values.float()
     if not x.isfinite().all():
         row, column = (~x.isfinite()).nonzero()[0].tolist()
-        raise InputError(
-            f"features: row {row}, column {column} is {values[row, column].item():.4g}. Scale the features."
-        )
+        raise InputError(f"features: index [{row}, {column}] is {values[row, column].item():.4g}. Scale the features.")
     return x
 
 
@@ -150,7 +148,7 @@ def _matrix(given: Any, name: str) -> Tensor:
     if bad.any():
         row, column = bad.nonzero()[0].tolist()
         raise InputError(
-            f"{name}: row {row}, column {column} is {values[row, column].item()} ({int(bad.any(1).sum())} such rows)."
+            f"{name}: index [{row}, {column}] is {values[row, column].item()} ({int(bad.any(1).sum())} such rows)."
         )
     return values
 

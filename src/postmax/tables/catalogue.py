@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from postmax.errors import DataError, InputError
 from postmax.registry import Registry, unknown_name
 from postmax.tables.spec import TableSpec
-from postmax.train.config import explain
+from postmax.train.explanation import explain
 from postmax.train.settings import read_yaml
 
 _SHIPPED = Path(__file__).resolve().parent / "definitions"

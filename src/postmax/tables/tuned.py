@@ -15,7 +15,7 @@ from postmax.tables.cells import Resolve, Resolver
 from postmax.tables.parts import Section
 from postmax.tables.spec import TableSpec
 from postmax.tables.trials import digest, tuning_of
-from postmax.train.config import explain
+from postmax.train.explanation import explain
 from postmax.train.own_files import resolve
 from postmax.train.settings import read_yaml
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from postmax.data.reading import Reading
+from postmax.data.table_encoder import Missing
 from postmax.errors import InputError
-from postmax.registry import unknown_name
+from postmax.train.explanation import explain
 from postmax.train.identity import Mark, run_identity
 from postmax.train.settings import DEFAULT_NAMES, read_yaml
 from postmax.transition.spec import names_noise
@@ -69,6 +70,8 @@ class DataConfig(_Section):
             own.
         drop: Columns of a CSV or Parquet file that are not features.
         missing: What to do about missing numbers: "error", or "median" to fill in the median of the column.
+        decimal: The sign before the decimals of a number in a CSV file: a point or a comma.
+        encoding: The encoding of a CSV file, such as "cp1252". Null for UTF-8, or for UTF-16 with a byte-order mark.
         size: The side, in pixels, to which images of a folder are resized.
         split: "official" is the published split, or one fixed split for all seeds. "random" is another split for each
             seed.
@@ -92,6 +95,8 @@ class DataConfig(_Section):
     also_test: Annotated[tuple[str, ...], BeforeValidator(_one_or_more), Mark.ADDED] = ()
     drop: Annotated[tuple[Text, ...], BeforeValidator(_one_or_more)] = ()
     missing: Literal["error", "median"] = "error"
+    decimal: Annotated[Literal[".", ","], Mark.ADDED] = "."
+    encoding: Annotated[str | None, Mark.ADDED] = None
     size: int | None = Field(None, ge=1)
     split: Literal["official", "random"] = "official"
     test_share: float = Field(0.2, gt=0, lt=1)
@@ -110,6 +115,12 @@ class DataConfig(_Section):
         if len(set(self.also_test)) < len(self.also_test) or self.name in self.also_test:
             raise ValueError("also_test: name other data sets than the run's own, each once")
         return self
+
+    @property
+    def reading(self) -> Reading:
+        """How files of your own are read. Missing numbers stay missing until the rows are split."""
+        missing: Missing = "keep" if self.missing == "median" else "error"
+        return Reading(self.labels, self.drop, missing, self.decimal, self.encoding)
 
 
 class OptimiserConfig(_Section):
@@ -234,7 +245,8 @@ def make_config(content: Mapping[str, Any], *, where: str = "the configuration")
     """Make a configuration from plain values.
 
     Raises:
-        InputError: If a key is unknown or a value cannot be used. For an unknown key the message names the nearest one.
+        InputError: If keys are unknown or values cannot be used. The message lists all of them, and for an unknown key
+            the nearest one.
 
     Example:
         >>> make_config({"data": {"name": "digits"}, "epochz": 3})
@@ -256,28 +268,3 @@ def read_config(path: str | Path) -> RunConfig:
         InputError: If its content is not the configuration of a run.
     """
     return make_config(read_yaml(path), where=str(path))
-
-
-def explain(error: ValidationError, model: type[BaseModel]) -> str:
-    """Return what is wrong with values that do not fit a model. For an unknown key the text names the nearest one."""
-    first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        *parents, key = first["loc"]
-        section: Any = model
-        for part in parents:
-            section = _inside(section, part)
-        prefix = "".join(f"{part}." for part in parents)
-        return str(unknown_name("key", f"{prefix}{key}", [f"{prefix}{name}" for name in section.model_fields]))
-    message = first["msg"].removeprefix("Value error, ")
-    given = "" if first["type"] in ("missing", "value_error") else f", got {first['input']!r}"
-    return f"{place + ': ' if place else ''}{message}{given}."
-
-
-def _inside(section: Any, part: str | int) -> Any:
-    """Return the type of a field, or of the entries of a tuple or mapping, without None if it is optional."""
-    if isinstance(section, type) and issubclass(section, BaseModel):
-        found: Any = section.model_fields[str(part)].annotation
-    else:
-        found = next(kind for kind in reversed(get_args(section)) if kind is not Ellipsis)
-    return get_args(found)[0] if isinstance(found, UnionType) else found

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from postmax.data.own import fingerprint, idx_labels, names_label_file
 from postmax.errors import DataError
+from postmax.files import existing_file
 from postmax.train.config import RunConfig
 from postmax.transition.spec import is_matrix_file
 
@@ -56,4 +57,8 @@ def _with_files(config: RunConfig) -> RunConfig:
 
 
 def _absolute(path: str | None) -> str | None:
-    return None if path is None else str(Path(path).expanduser().resolve())
+    if path is None:
+        return None
+    given = Path(path).expanduser()
+    # It is checked before links are followed, so that the error names what the user gave.
+    return str((given if given.is_dir() else existing_file(given)).resolve())

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from postmax import data, losses
 from postmax.data.own import is_table, names_label_file, read_own, with_classes
+from postmax.data.reading import Reading, refuse_idle
 from postmax.data.splitting import stratified_mask, stratified_rows
-from postmax.data.table_encoder import Missing
 from postmax.data.tables import fit_encoder
 from postmax.errors import DataError, InputError
 from postmax.estimation import TransitionEstimate
@@ -62,6 +63,7 @@ def prepare(config: RunConfig, seed: int) -> SeedData:
         DataError: If the data cannot be read.
     """
     train, test = _split(config.data, seed)
+    _refuse_idle_augmentation(config.data, train)
     if config.data.train_rows is not None:
         train = _thin_out(train, config.data.train_rows, seed)
     given = None
@@ -106,7 +108,10 @@ def _split(config: DataConfig, seed: int) -> tuple[data.Dataset, data.Dataset]:
         return train, test
     held_out = stratified_mask(train.labels, config.test_share, seed=seed if config.split == "random" else 0)
     if not held_out.any() or held_out.all():
-        raise DataError(f"{train.name}: {config.test_share:.0%} of {len(train)} rows cannot be held out for test.")
+        raise DataError(
+            f"{train.name}: {config.test_share:.0%} of {len(train)} rows cannot be held out for test. Give more rows, "
+            "another data.test_share, or a file with test rows as data.test_path."
+        )
     return train.subset(~held_out), train.subset(held_out)
 
 
@@ -116,6 +121,9 @@ def load_rows(config: DataConfig) -> tuple[data.Dataset, data.Dataset | None]:
     if config.path is not None:
         return _load_own(config, config.path)
     name = config.name or ""
+    refuse_idle(name, "a data set that postmax knows", config.reading)
+    if config.size is not None:
+        raise InputError(f"{name}: data.size is for the images of a folder, but this is a data set that postmax knows.")
     if config.split == "official":
         train = data.load(name, split="train", root=config.root)
         return train, data.load(name, split="test", root=config.root)
@@ -156,24 +164,33 @@ def load_also(config: DataConfig) -> tuple[data.Dataset, ...]:
 
 def _load_own(config: DataConfig, path: str) -> tuple[data.Dataset, data.Dataset | None]:
     # Missing numbers are filled in after the split, from the training rows alone.
-    missing: Missing = "keep" if config.missing == "median" else "error"
-    encoder = None
-    if config.test_path is not None and is_table(path):
-        encoder = fit_encoder(path, label=config.labels, drop=config.drop, missing=missing)
-
-    def read(file: str, labels: str | None) -> data.Dataset:
-        return read_own(file, labels=labels, drop=config.drop, missing=missing, size=config.size, encoder=encoder)
-
-    train = read(path, config.labels)
-    if train.num_classes < 2:
-        raise DataError(f"{path} has one class only, {train.classes[0]!r}: a classifier needs at least two.")
+    reading = config.reading
+    train = read_own(path, **_arguments(reading), size=config.size, min_classes=2)
     if config.test_path is None:
         return train, None
-    test = read(config.test_path, config.test_labels or (None if names_label_file(path) else config.labels))
+    encoder = fit_encoder(path, **vars(reading)) if is_table(path) else None
+    labels = config.test_labels or (None if names_label_file(path) else config.labels)
+    # The test rows may be in a file of another kind, for which only the labels are named.
+    reading = replace(reading, label=labels) if is_table(config.test_path) else Reading(labels)
+    test = read_own(config.test_path, **_arguments(reading), size=config.size, encoder=encoder)
     first, second = (part.inputs[torch.tensor([0])].shape[1:] for part in (train, test))
     if first != second:
         raise DataError(f"rows of {path} have the shape {tuple(first)}, those of {config.test_path} {tuple(second)}.")
     return train, with_classes(test, train.classes)
+
+
+def _arguments(reading: Reading) -> dict[str, Any]:
+    options = vars(reading)
+    return {"labels": options["label"]} | {name: value for name, value in options.items() if name != "label"}
+
+
+def _refuse_idle_augmentation(config: DataConfig, train: data.Dataset) -> None:
+    if not isinstance(train.inputs, Tensor) or _are_images(train.inputs):
+        return
+    idle = [] if config.augment in ("auto", "none") else [f"data.augment={config.augment}"]
+    idle += [f"data.cutout={config.cutout}"] if config.cutout else []
+    if idle:
+        raise InputError(f"{' and '.join(idle)}: {train.name} holds features, and only images are augmented.")
 
 
 def _thin_out(train: data.Dataset, rows: int, seed: int) -> data.Dataset:

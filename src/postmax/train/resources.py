@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from postmax.errors import InputError
-from postmax.train.config import OptimiserConfig, RunConfig, explain
+from postmax.train.config import OptimiserConfig, RunConfig
+from postmax.train.explanation import explain
 from postmax.train.optimisers import ScheduledOptimiser, make_optimiser, optimiser_state, restore_optimiser
 from postmax.train.state import State, named
 

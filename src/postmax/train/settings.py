@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from postmax.errors import DataError, InputError
+from postmax.files import existing_file
 
 # The name of a section that has options but no name.
 DEFAULT_NAMES = {"model": "mlp", "method": "standard", "loss": "fpml", "optimiser": "sgd", "schedule": "cosine"}
@@ -35,7 +36,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     Raises:
         DataError: If the file is missing, damaged, or holds anything else.
     """
-    path = Path(path).expanduser()
+    path = existing_file(path)
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), _Words)  # noqa: S506  (a SafeLoader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -64,7 +65,10 @@ def with_overrides(content: Mapping[str, Any], overrides: Iterable[str]) -> dict
         try:
             parsed = yaml.load(value, _Words) if value.strip() else None  # noqa: S506  (a SafeLoader)
         except yaml.YAMLError as error:
-            raise InputError(f"{text!r}: the value is not YAML ({error}).") from error
+            if value.strip() != ",":  # the decimal comma
+                reason = getattr(error, "problem", None) or "it cannot be read"
+                raise InputError(f"{text!r}: the value is not YAML ({reason}).") from error
+            parsed = ","
         set_key(result, key.strip(), parsed)
     return result
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from postmax.errors import DataError, InputError
+from postmax.files import existing_file
 from postmax.transition.matrix import Transition
 
 FORMAT = "postmax transition estimate 1"
@@ -38,9 +39,9 @@ def read_estimate(path: str | Path) -> EstimateFields:
         DataError: If the file is missing, damaged, or not an estimate.
     """
     try:
-        content = json.loads(Path(path).expanduser().read_bytes())
-    except FileNotFoundError as error:
-        raise DataError(f"{path} does not exist.") from error
+        content = json.loads(existing_file(path).read_bytes())
+    except DataError:
+        raise
     except (OSError, ValueError, RecursionError) as error:
         raise _damaged(str(path), error) from error
     return estimate_fields(content, str(path))

@@ -54,7 +54,7 @@ def corrupt_by_features(
     if len(x) != len(y):
         raise InputError(f"{len(x)} rows of features but {len(y)} labels.")
     if not np.isfinite(x).all():
-        raise InputError(f"row {int((~np.isfinite(x)).any(1).argmax())} of the features is not finite.")
+        raise InputError(f"features: index {int((~np.isfinite(x)).any(1).argmax())} is not finite.")
     n, rows = len(y), np.arange(len(y))
     wrong = _truncated_normal(n, eta, seed) if eta > 0 else np.zeros(n)
     scores = x @ random_normal(x.shape[1] * num_classes, seed, "instance/projection").reshape(-1, num_classes)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from postmax.errors import DataError, InputError
-from postmax.files import load_arrays
+from postmax.files import existing_file, load_arrays
 from postmax.registry import Registry
 from postmax.transition.estimate_file import read_estimate
 from postmax.transition.matrix import Transition
@@ -89,7 +89,7 @@ def read_matrix(path: str | Path, classes: Sequence[str | int] | None = None) ->
         DataError: If the file does not hold a transition matrix.
         InputError: If the file is an estimate for other classes than `classes`.
     """
-    path = Path(path).expanduser()
+    path = existing_file(path)
     if path.suffix.lower() == ".json":
         return _read_estimate(path, classes)
     if path.suffix.lower() == ".npy":
@@ -98,8 +98,6 @@ def read_matrix(path: str | Path, classes: Sequence[str | int] | None = None) ->
         try:
             lines = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
             matrix = np.array([[float(cell) for cell in line.split(",")] for line in lines])
-        except FileNotFoundError as error:
-            raise DataError(f"{path} does not exist.") from error
         except (OSError, ValueError) as error:
             raise DataError(f"{path} must be rows of numbers separated by commas: {error}.") from error
     try:

@@ -7,17 +7,21 @@ from typing import Annotated
 
 import typer
 
-from postmax.cli.options import JsonFlag
+from postmax.cli.options import (
+    DecimalSign,
+    Drop,
+    EncodingName,
+    JsonFlag,
+    Label,
+    MissingNumbers,
+    TableOptions,
+)
 from postmax.cli.stopping import starting
 
 app = typer.Typer(
     help="Corrupt labels reproducibly, show label noise, and estimate it.", no_args_is_help=True, rich_markup_mode=None
 )
 
-_Label = Annotated[
-    str | None,
-    typer.Option("--label", "-l", help="The column of the labels.", show_default="label, y, target or class"),
-]
 _Out = Annotated[Path | None, typer.Option("--out", "-o", help="The file to write.", show_default="beside FILE")]
 _Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
 
@@ -36,7 +40,11 @@ def inject(
             "`postmax list noise`.",
         ),
     ],
-    label: _Label = None,
+    label: Label = None,
+    drop: Drop = None,
+    missing: MissingNumbers = None,
+    decimal: DecimalSign = None,
+    encoding: EncodingName = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same labels.")] = 0,
     independent: Annotated[
         bool, typer.Option("--independent", help="Draw each row on its own; by default the counts match the matrix.")
@@ -47,15 +55,19 @@ def inject(
 ) -> None:
     """Write FILE with noisy labels, and beside it a .noise.npz file that records how they were drawn.
 
+    Only instance:ETA uses features, so only there --drop and --missing have a meaning.
+
     \b
     postmax noise inject train.csv --noise symmetric:0.4
     postmax noise inject train.parquet --label species --noise pair:0.3 --seed 7 --out noisy.parquet
+    postmax noise inject train.csv --noise instance:0.3 --drop id,name --missing median
     postmax noise inject labels.npy --noise matrix.csv
     """  # noqa: D301  (\b keeps the lines of the examples)
     with starting():
         from postmax.cli import noise as work
 
-    work.inject(file, noise, label=label, seed=seed, independent=independent, out=out, force=force, as_json=as_json)
+    options = TableOptions(label, drop, missing, decimal, encoding)
+    work.inject(file, noise, options, seed=seed, independent=independent, out=out, force=force, as_json=as_json)
 
 
 @app.command()
@@ -63,7 +75,11 @@ def show(
     file: Annotated[
         Path, typer.Argument(help="A .noise.npz, or a CSV, Parquet or .npy file.", metavar="FILE", show_default=False)
     ],
-    label: _Label = None,
+    label: Label = None,
+    drop: Drop = None,
+    missing: MissingNumbers = None,
+    decimal: DecimalSign = None,
+    encoding: EncodingName = None,
     clean: Annotated[
         str | None, typer.Option("--clean", "-c", help="The true labels: a column of FILE, or another file.")
     ] = None,
@@ -73,6 +89,8 @@ def show(
 ) -> None:
     """Show the noise in labels whose true labels are known, and verify a .noise.npz file.
 
+    No features are used, so --drop and --missing have no meaning here.
+
     \b
     postmax noise show train.noisy.noise.npz
     postmax noise show train.csv --label given --clean checked
@@ -81,7 +99,8 @@ def show(
     with starting():
         from postmax.cli import noise as work
 
-    work.show(file, label=label, clean=clean, plot=plot, force=force, as_json=as_json)
+    options = TableOptions(label, drop, missing, decimal, encoding)
+    work.show(file, options, clean=clean, plot=plot, force=force, as_json=as_json)
 
 
 @app.command()
@@ -89,14 +108,16 @@ def estimate(
     file: Annotated[
         Path, typer.Argument(help="A CSV or Parquet table, or an .npz.", metavar="FILE", show_default=False)
     ],
-    label: _Label = None,
-    drop: Annotated[list[str] | None, typer.Option(help="A column that is not a feature; may be repeated.")] = None,
+    label: Label = None,
+    drop: Drop = None,
+    missing: MissingNumbers = None,
+    decimal: DecimalSign = None,
+    encoding: EncodingName = None,
     method: Annotated[str | None, typer.Option(help="One of `postmax list estimators`.", show_default="fpml")] = None,
     out: _Out = None,
     plot: Annotated[
         Path | None, typer.Option(help="The heat map: .png, .svg or .pdf.", show_default="beside FILE")
     ] = None,
-    missing: Annotated[str, typer.Option(help="Missing numbers: error or median.")] = "error",
     replicates: Annotated[int, typer.Option(help="Bootstrap replicates.")] = 100,
     seed: Annotated[int, typer.Option(help="The seed of folds, networks and bootstrap.")] = 0,
     force: _Force = False,
@@ -117,9 +138,7 @@ def estimate(
 
     work.estimate(
         file,
-        label=label,
-        drop=drop or [],
-        missing=missing,
+        TableOptions(label, drop, missing, decimal, encoding),
         method=method,
         replicates=replicates,
         seed=seed,

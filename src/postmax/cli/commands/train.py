@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from postmax.cli.options import JsonFlag, OutFolder
+from postmax.cli.options import (
+    DecimalSign,
+    Drop,
+    EncodingName,
+    JsonFlag,
+    Label,
+    MissingNumbers,
+    OutFolder,
+    TableOptions,
+)
 from postmax.cli.stopping import starting
 
 
@@ -20,6 +29,11 @@ def train(
             show_default=False,
         ),
     ] = None,
+    label: Label = None,
+    drop: Drop = None,
+    missing: MissingNumbers = None,
+    decimal: DecimalSign = None,
+    encoding: EncodingName = None,
     config: Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file to start from.")] = None,
     out: OutFolder = Path("postmax-results"),
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run and how long it will take.")] = False,
@@ -31,9 +45,9 @@ def train(
     postmax train digits noise=symmetric:0.4 loss.correction=forward
     postmax train digits noise=symmetric:0.4 method=divide-mix loss=ce
     postmax train digits noise=pair:0.3 loss.divergence=sl loss.correction=objective seeds=[0,1,2]
-    postmax train table.csv data.labels=species data.drop=[id] loss.correction=forward transition=estimated
-    postmax train table.csv data.labels=species data.missing=median loss=sharpened-pml
-    postmax train train-images-idx3-ubyte.gz data.labels=train-labels-idx1-ubyte.gz
+    postmax train train.csv --label species --drop id loss.correction=forward transition=estimated
+    postmax train train.csv --label species --missing median --decimal , loss=sharpened-pml
+    postmax train train-images-idx3-ubyte.gz --label train-labels-idx1-ubyte.gz
     postmax train cifar10 noise=uniform:low model=cnn8 --dry-run
     postmax train --config postmax-results/runs/ID/config.yaml optimiser.lr=0.1
 
@@ -44,7 +58,8 @@ def train(
     with starting():
         from postmax.cli import train as work
 
-    work.train(arguments or [], config, out, dry_run=dry_run, as_json=as_json)
+    options = TableOptions(label, drop, missing, decimal, encoding)
+    work.train(arguments or [], options, config, out, dry_run=dry_run, as_json=as_json)
 
 
 def resume(

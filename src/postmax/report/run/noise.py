@@ -9,6 +9,7 @@ from pathlib import Path
 
 from postmax import losses
 from postmax.data.own import is_table
+from postmax.data.problems import in_words
 from postmax.estimation import TransitionEstimate
 from postmax.report.numbers import interval_per_cent, one_per_cent, per_cent, thousands
 from postmax.report.run.facts import Fact, labels_pass_for_true, name_of_noise
@@ -17,6 +18,7 @@ from postmax.train.config import RunConfig
 from postmax.train.records import RunResult
 from postmax.transition import parse_noise
 from postmax.transition.spec import is_matrix_file, names_noise
+from postmax.wording import command_line
 
 
 @dataclass(frozen=True)
@@ -176,10 +178,14 @@ def _estimate_command(config: RunConfig) -> str:
     path = config.data.path
     if path is None or not (is_table(path) or Path(path).suffix.lower() == ".npz"):
         return ""
-    options = [] if config.data.labels is None else ["--label", config.data.labels]
-    options += [word for column in config.data.drop for word in ("--drop", column)]
-    options += [] if config.data.missing == "error" else ["--missing", config.data.missing]
-    return shlex.join(["postmax", "noise", "estimate", path, *options])
+    data = config.data
+    options: dict[str, list[str]] = {"label": [data.labels]} if data.labels is not None else {}
+    options |= {"drop": list(data.drop)} if data.drop else {}
+    options |= {"missing": [data.missing]} if data.missing != "error" else {}
+    options |= {"decimal": [data.decimal]} if data.decimal != "." else {}
+    options |= {"encoding": [data.encoding]} if data.encoding is not None else {}
+    with command_line():  # the page shows a command, also if a program writes it
+        return " ".join(filter(None, ["postmax noise estimate", shlex.quote(path), in_words(options)]))
 
 
 def _seed(seed: int, one: TransitionEstimate) -> SeedEstimate:

@@ -1,0 +1,104 @@
+"""How a file of your own is read: the options that every reader and every command has."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from postmax.data.columns import is_csv, is_parquet
+from postmax.data.number_text import Decimal
+from postmax.data.table_encoder import Missing
+from postmax.data.text_encoding import check_encoding
+from postmax.errors import InputError
+from postmax.wording import advice, listed
+
+_PURPOSES = {
+    "label": "names the column or the array of the labels",
+    "drop": "names columns that are not features",
+    "missing": "fills in numbers that a data table does not have",
+    "decimal": "is for numbers that are written as text",
+    "encoding": "is for text files such as CSV",
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file of your own is read.
+
+    Attributes:
+        label: The column of the labels; None for one with a usual name.
+        drop: Columns that are not features.
+        missing: What to do with missing numbers.
+        decimal: The sign before the decimals of a number.
+        encoding: The encoding of a text file; None for UTF-8, or for UTF-16 with a byte-order mark.
+    """
+
+    label: str | None = None
+    drop: tuple[str, ...] = ()
+    missing: Missing = "error"
+    decimal: Decimal = "."
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("missing", ("error", "median", "keep")), ("decimal", (".", ","))):
+            value = getattr(self, name)
+            if value not in allowed:
+                # "keep" is for programs that handle missing numbers themselves.
+                words = " or ".join(word for word in allowed if word != "keep")
+                raise InputError(f"{_option(name)} is {words}, not {value!r}.")
+        check_encoding(self.encoding)
+
+    @property
+    def given(self) -> list[str]:
+        """The names of the options that differ from their defaults."""
+        return [field.name for field in fields(self) if getattr(self, field.name) != field.default]
+
+
+def refuse_idle(where: str | Path, what: str, reading: Reading, allowed: Collection[str] = ()) -> None:
+    """Refuse options that have no meaning for some data.
+
+    Args:
+        where: The data.
+        what: What the data are, such as "an .npz file".
+        reading: The options.
+        allowed: The options that have a meaning.
+
+    Raises:
+        InputError: If another option was given.
+
+    Example:
+        >>> refuse_idle("x.npz", "an .npz file", Reading(decimal=","), allowed=["label"])
+        Traceback (most recent call last):
+        ...
+        postmax.errors.InputError: x.npz: decimal is for numbers that are written as text, but this is an .npz file.
+    """
+    idle = [option for option in reading.given if option not in allowed]
+    if idle:
+        problems = [f"{_option(option)} {_PURPOSES[option]}, but this is {what}." for option in idle]
+        raise InputError(f"{where}: {listed(problems)}")
+
+
+def refuse_idle_for_file(path: str | Path, reading: Reading) -> None:
+    """Refuse options that have no meaning for a file or folder of this kind.
+
+    Raises:
+        InputError: If such an option was given.
+    """
+    path = Path(path)
+    if is_csv(path) and not path.is_dir():
+        return
+    if is_parquet(path):
+        refuse_idle(path, "a Parquet file", reading, allowed=("label", "drop", "missing", "decimal"))
+    elif path.is_dir():
+        refuse_idle(path, "a folder of images", reading)
+    elif path.suffix.lower() == ".npy":
+        refuse_idle(path, "an array of labels", reading)
+    elif path.suffix.lower() == ".npz":
+        refuse_idle(path, "an .npz file", reading, allowed=("label",))
+    else:
+        refuse_idle(path, "a file of images", reading, allowed=("label",))
+
+
+def _option(name: str) -> str:
+    return advice(python=name, command=f"--{name}")
