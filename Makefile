@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# The tests work on many small tensors in two processes: one thread each is fastest.
-TEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
+# One process for each core, up to eight (tests/conftest.py). The tensors are small: one thread each is fastest.
+TEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist worksteal
 
 .PHONY: help demo theory browser test-fast test mutants test-all check format hooks bench env clean
 

@@ -10,7 +10,7 @@ from mpmath_reference import GENERATORS, error_in_ulps, exact
 from torch import Tensor
 
 from postmax import divergences
-from postmax.losses.contract import working_dtype
+from postmax.transition.full_precision import working_dtype
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 COLUMNS = {"value": ("score", "penalty"), "gradient": ("score_slope", "penalty_slope")}

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from postmax.sweep.cores import cores
+
 TESTS = Path(__file__).parent
 collect_ignore = ["plugin_package"]  # looking for doctests would import the plugin, which registers names
 WHOLE_PROGRAMS = ("cli", "examples", "report", "sweep", "test_plugins.py", "test_recipes.py")
@@ -27,6 +29,12 @@ def pytest_addoption(parser):
         metavar="N",
         help="run at most N cases of every parametrised test function (default: all of them)",
     )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """`-n auto`: a process for each core that we may use, up to eight. Each takes the memory of a copy of torch."""
+    return min(cores(), 8)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -80,6 +88,15 @@ def _one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(1)
+
+
+@pytest.fixture
+def bf16():
+    """Skip the test where the CPU cannot compute in bfloat16."""
+    from postmax.train.precision import bf16_on_cpu  # noqa: PLC0415 (imports half of the library)
+
+    if (reason := bf16_on_cpu().reason) is not None:
+        pytest.skip(f"bfloat16 {reason} on this CPU")
 
 
 @pytest.fixture(scope="session")

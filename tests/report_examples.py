@@ -163,6 +163,25 @@ def small(**changes):
     return TableContent(**values)
 
 
+def large(rows=14, columns=13, seeds=3, epochs=2):
+    """A table of many cells: one diverged, one is missing, one has lost a seed, and one row is awful."""
+    rng = random.Random(2)
+    names = tuple(f"method {i}" for i in range(rows)), tuple(f"symmetric noise {j}" for j in range(columns))
+    cells, groups = {}, []
+    for i, row in enumerate(names[0]):
+        for j, column in enumerate(names[1]):
+            centre = 90 - j - 0.3 * i - (40 if i == rows - 1 else 0)
+            cells[row, column] = Cell(tuple(rng.gauss(centre, 0.4) for _ in range(seeds)))
+        series = (Series(name, metrics(90.0, seeds, epochs, rng), reliability(seeds, 0.1, rng)) for name in names[1])
+        groups.append(Group("", row, tuple(series)))
+    cells[names[0][1], names[1][0]] = Cell((), failed=seeds)
+    cells[names[0][2], names[1][0]] = Cell((), missing=seeds)
+    cells[names[0][3], names[1][0]] = Cell((85.0,), failed=1)
+    del cells[names[0][4], names[1][1]]
+    made = Table("large", "Large", "cpu", "last", "rows", (Panel("", *names, cells),))
+    return TableContent(title="A large table", tables=(made,), groups=tuple(groups), command="postmax reproduce large")
+
+
 def finished(
     folder,
     *,

@@ -194,6 +194,22 @@ def unknown_name(kind: str, given: object, known: Iterable[str]) -> InputError:
     return InputError(f"unknown {kind} {given!r}.{hint} Known: {', '.join(names)}.")
 
 
+def unknown_names(kind: str, given: Iterable[str], known: Iterable[str]) -> InputError:
+    """Return one error for several unknown names, in the order in which they were given.
+
+    Example:
+        >>> print(unknown_names("row", ["kll", "sll", "x"], ["KL", "SL"]))
+        unknown rows 'kll' (did you mean 'KL'?), 'sll' (did you mean 'SL'?), 'x'. Known: KL, SL.
+    """
+    names, wrong = tuple(known), tuple(given)
+    by_case = {name.lower(): name for name in names}
+    parts = []
+    for name in wrong:
+        near = difflib.get_close_matches(name.lower(), by_case, n=1, cutoff=0.5)
+        parts.append(f"{name!r} (did you mean {by_case[near[0]]!r}?)" if near else repr(name))
+    return InputError(f"unknown {kind}{'s' if len(wrong) > 1 else ''} {', '.join(parts)}. Known: {', '.join(names)}.")
+
+
 def resolve(value: T | str, kind: type[T], lookup: Callable[[str], T]) -> T:
     """Return `value` itself if it is a `kind`, else the value that `lookup` finds under this name."""
     if isinstance(value, kind):

@@ -24,6 +24,7 @@ from postmax.report.selection_words import SELECTION_IN_WORDS
 from postmax.runs import RunFolder, execute
 from postmax.tables import catalogue
 from postmax.train import make_config
+from postmax.train.precision import Verdict
 
 
 def run(capsys, *arguments):
@@ -213,7 +214,7 @@ def test_dry_run_trains_nothing_and_tells_how_long(capsys, tmp_path):
         (["resume", "nowhere"], ["nowhere", "not the folder of a run"]),
         (["reproduce", "breast-cancr"], ["Did you mean 'breast-cancer'"]),
         (["reproduce", "breast-cancer", "--scale", "cpus"], ["Did you mean 'cpu'"]),
-        (["reproduce", "breast-cancer", "--rows", "KLL"], ["kll", "Did you mean 'kl'"]),
+        (["reproduce", "breast-cancer", "--rows", "KLL"], ["'KLL' (did you mean 'KL'?)"]),
         (["reproduce", "breast-cancer", "epoch=1"], ["'epoch'", "Did you mean 'epochs'"]),
         (["reproduce", "breast-cancer", "--tuned", "none.yaml"], ["none.yaml", "does not exist"]),
         (["tune", "breast-cancer"], ["breast-cancer does not say how to tune at scale cpu", "scales.cpu.tuning"]),
@@ -402,6 +403,31 @@ def test_doctor_finds_this_environment_healthy(capsys, tmp_path, monkeypatch):
     assert "equals cross-entropy" in out
     findings = json.loads(run(capsys, "doctor", "--json")[1])
     assert {finding["what"] for finding in findings} >= {"torch", "numbers", "this folder", "data sets"}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "line"),
+    [
+        (Verdict(None), "precision=bf16-mixed can be used"),
+        (Verdict("could not be tried: no Python", final=False), "not usable: it could not be tried: no Python"),
+        (Verdict("ends the process with SIGILL", "A=B"), "not usable: it ends the process with SIGILL; A=B helps"),
+    ],
+)
+def test_doctor_says_whether_bf16_works_and_does_not_require_it(capsys, monkeypatch, tmp_path, verdict, line):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("postmax.train.precision.bf16_on_cpu", lambda: verdict)
+    code, out, _ = run(capsys, "doctor", "--json")
+    found = {finding["what"]: finding for finding in json.loads(out)}
+    assert found["bf16 on the CPU"] == {"what": "bf16 on the CPU", "fine": True, "detail": line}
+    assert code == 0
+
+
+def test_doctor_lists_data_sets_and_not_what_postmax_keeps(capsys, monkeypatch, tmp_path):
+    for name in ("machine", "estimates", "webvision"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("POSTMAX_DATA", str(tmp_path))
+    found = {finding["what"]: finding["detail"] for finding in json.loads(run(capsys, "doctor", "--json")[1])}
+    assert found["data sets"] == f"{tmp_path}: webvision"
 
 
 def test_doctor_where_a_process_has_no_affinity(capsys, monkeypatch):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from headless import Browser, browser_path
-from report_examples import finished, realistic
+from report_examples import finished, large, realistic
 
 from postmax.report.run_page import write_run_page
 from postmax.report.table.page import write_table_page
@@ -19,7 +20,10 @@ MEASURE = """
 (() => {
   const channel = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
   const light = c => 0.2126 * channel(c[0]) + 0.7152 * channel(c[1]) + 0.0722 * channel(c[2]);
-  const parse = text => text.match(/[\\d.]+/g).map(Number);
+  const parse = text => {
+    const numbers = text.match(/[\\d.]+/g).map(Number);
+    return text.startsWith('color(srgb') ? numbers.map((v, i) => i < 3 ? 255 * v : v) : numbers;
+  };
   const behind = e => {
     for (; e; e = e.parentElement) {
       const c = parse(getComputedStyle(e).backgroundColor);
@@ -57,6 +61,7 @@ HEADINGS = {
         "Calibration",
         "Run it again",
     ],
+    "large": ["A large table", "Results", "Distance from the best", "Learning curves", "Calibration", "Run it again"],
     "run": [
         "breast-cancer: standard with fpml (correction=posterior)",
         "Results",
@@ -68,11 +73,15 @@ HEADINGS = {
         "Run it again",
     ],
 }
-PICTURES = {"table": 2 + 2 + 2 + 2 + 2, "run": 3 + 1}
+PICTURES = {"table": 2 + 2 + 2 + 2 + 2, "large": 6 + 6 + 6, "run": 3 + 1}
 
 
 def table_page(folder):
     return write_table_page(realistic(seeds=4, epochs=12, rows=("KL",)), folder)
+
+
+def large_page(folder):
+    return write_table_page(large(), folder)
 
 
 def run_page(folder):
@@ -80,7 +89,7 @@ def run_page(folder):
     return write_run_page(*finished(folder / "run", readings=("model", "uncorrected"), loss=loss))
 
 
-@pytest.fixture(scope="module", params=["table", "run"])
+@pytest.fixture(scope="module", params=["table", "large", "run"])
 def kind(request):
     return request.param
 
@@ -88,7 +97,7 @@ def kind(request):
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory, kind):
     path = browser_path()
-    page = {"table": table_page, "run": run_page}[kind](tmp_path_factory.mktemp("report"))
+    page = {"table": table_page, "large": large_page, "run": run_page}[kind](tmp_path_factory.mktemp("report"))
     found = Browser(path)
     try:
         found.window(1200, 900)
@@ -135,7 +144,7 @@ def test_it_is_legible(browser, kind, width, dark):
     assert window == width
     assert content <= width
     found = browser.run(MEASURE)
-    assert found["texts"] > {"table": 150, "run": 60}[kind]
+    assert found["texts"] > {"table": 150, "large": 500, "run": 60}[kind]
     assert found["worst"]["ratio"] >= 4.5, found["worst"]
     assert found["smallest"] >= 14
     # For those who want to look: POSTMAX_SCREENSHOTS=folder
@@ -177,8 +186,48 @@ def test_a_box_says_that_it_scrolls_only_where_something_is_hidden(browser, kind
         assert (box["hint"], box["edge"]) == ((26, 28) if box["hidden"] else (0, 0)), box
         assert "scroll sideways" in box["words"]
         assert box["named"]
-    if kind == "table":
+    if kind != "run":
         assert {box["hidden"] for box in boxes} >= ({True} if width < 500 else {False})
+
+
+HEAT = """
+[...document.querySelectorAll('table.heat')[0].rows].slice(1).map(row => [...row.cells].slice(1).map(cell => ({
+  text: cell.textContent, kind: cell.className, colour: getComputedStyle(cell).backgroundColor,
+  hatched: getComputedStyle(cell).backgroundImage !== 'none',
+})))
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_a_heat_map_has_a_stronger_colour_where_the_distance_is_larger(browser, kind, dark):
+    if kind != "large":
+        pytest.skip("only a large table has a heat map")
+    browser.window(1400, 900, dark=dark)
+    cells = [cell for row in browser.run(HEAT) for cell in row]
+    assert {cell["kind"] for cell in cells if cell["hatched"]} == {"diverged", "missing"}
+    far = {}
+    for cell in cells:
+        if cell["kind"] in ("", "best", "as-good") and cell["text"]:
+            red, green, _ = (float(part) for part in re.findall(r"[\d.]+", cell["colour"])[:3])
+            far[float(cell["text"])] = green - red if not dark else red
+    # On a light page the colour gets less green, on a dark one more red.
+    ordered = [far[points] for points in sorted(far)]
+    assert ordered[0] != ordered[-1]
+    assert ordered == sorted(ordered, reverse=not dark)
+
+
+def test_a_heat_map_fits_into_a_wide_window_and_keeps_its_row_names_on_a_phone(browser, kind):
+    if kind != "large":
+        pytest.skip("only a large table has a heat map")
+    box = "document.querySelector('table.heat').parentElement"
+    browser.window(1400, 900)
+    assert browser.run(f"{box}.scrollWidth <= {box}.clientWidth")
+    browser.window(390, 844, mobile=True)
+    assert browser.run(f"{box}.scrollWidth > {box}.clientWidth")
+    browser.run(f"{box}.scrollLeft = 300")
+    left = browser.run(f"{box}.querySelector('tbody th').getBoundingClientRect().left")
+    assert left == pytest.approx(browser.run(f"{box}.getBoundingClientRect().left"), abs=2)
+    assert browser.run("[document.documentElement.scrollWidth, innerWidth]") == [390, 390]
 
 
 def test_dark_is_dark_in_the_pictures_too(browser):

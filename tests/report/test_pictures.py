@@ -19,6 +19,7 @@ from postmax.report.pictures.reliability import calibration_error, mean_error, p
 from postmax.report.pictures.svg import drawing, for_page
 from postmax.report.pictures.traces import MEMORISED, NAMES, TEST, band, trace
 from postmax.report.pictures.transition import transition_figure
+from postmax.report.table.heat_figure import FAR
 from postmax.report.table.page import write_table_page
 
 
@@ -36,6 +37,23 @@ def test_colours_are_seen_on_both_pages():
         for page in pages:
             high, low = sorted((luminance(colour), luminance(page)), reverse=True)
             assert (high + 0.05) / (low + 0.05) >= 3, (colour, page)
+
+
+def test_texts_are_legible_on_every_colour_of_the_heat_map():
+    css = resources.files("postmax.report").joinpath("templates", "page.css").read_text("utf-8")
+    found = {name: re.findall(rf"--{name}: (#\w{{6}});", css)[:2] for name in ("page", "ink", "far")}
+    assert found["far"][0] == FAR  # the file and the light page have the same colours
+    for page, ink, far in zip(*found.values(), strict=True):
+        for share in range(101):
+            mixed = [
+                round(int(page[i : i + 2], 16) + share / 100 * (int(far[i : i + 2], 16) - int(page[i : i + 2], 16)))
+                for i in (1, 3, 5)
+            ]
+            high, low = sorted((luminance("#" + bytes(mixed).hex()), luminance(ink)), reverse=True)
+            assert (high + 0.05) / (low + 0.05) >= 4.5, (page, share)
+        # The ends differ in brightness, so that they are told apart without seeing colours.
+        high, low = sorted((luminance(page), luminance(far)), reverse=True)
+        assert (high + 0.05) / (low + 0.05) >= 2.3
 
 
 def test_references_are_grey_and_take_no_colour():

@@ -37,7 +37,7 @@ def test_what_rounds_to_the_reported_value_is_not_below_it():
 
 def test_without_reported_values():
     text = summary(made({"a": Cell((95.0,)), "b": Cell((96.25,))}, "oracle"))
-    assert text.startswith("The highest mean is 96.25 %, in b, c, p; the paper reports no value")
+    assert text.startswith("The highest mean is 96.25 %, in b, c, p (one seed")
     assert (
         "(one seed, cpu scale, oracle, best epoch on the test set: it cannot be chosen without the true labels)."
         in text
@@ -69,4 +69,4 @@ def test_reported_values_that_cannot_be_compared_are_not_counted():
 
 def test_the_highest_mean_is_not_one_of_the_seeds_that_were_left():
     text = summary(made({"a": Cell((95.0, 95.0)), "b": Cell((99.0,), failed=1)}))
-    assert text.startswith("The highest mean is 95.00 %, in a, c, p;")
+    assert text.startswith("The highest mean is 95.00 %, in a, c, p (mean of 1–2 seeds")

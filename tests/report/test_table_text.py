@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from postmax.report.table.terminal import print_table
-from postmax.report.table.text import to_json, to_markdown
+from postmax.report.table.text import from_json, to_json, to_markdown
 from postmax.report.table.tuned_text import tuned_to_markdown
 from postmax.tables import load
 from postmax.tables.table import Cell, Panel, Table
@@ -101,3 +101,11 @@ def test_settings_as_text_stay_in_their_cell():
     assert text.splitlines()[0] == "## Settings chosen on noisy validation"
     assert text.splitlines()[-1] == r"| a\|b c | `" + r"""loss={"name": "x'\|y"} noise=n` |"""
     assert as_overrides({"a.b": None, "c": [1, 2.5], "d": True}) == "a.b=null c=[1, 2.5] d=true"
+
+
+def test_a_table_is_read_back_from_its_json():
+    table = small_table()
+    assert from_json(json.loads(json.dumps(to_json(table)))) == table
+    old = to_json(table)
+    del old["tuned"], old["panels"][0]["cells"][0]["overlap"]
+    assert from_json(old) == table

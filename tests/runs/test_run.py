@@ -164,9 +164,10 @@ def test_a_run_goes_on_with_as_many_threads_as_before(tmp_path):
     assert RunFolder(tmp_path).result()["environment"]["threads"] == "1"
 
 
+@pytest.mark.usefixtures("bf16")
 def test_mixed_precision(tmp_path):
     for precision in ("32-true", "bf16-mixed"):
-        execute(small_config(f"precision={precision}", "epochs=3"), tmp_path / precision)
+        execute(small_config(f"precision={precision}", "epochs=3", "accelerator=cpu"), tmp_path / precision)
     full, mixed = (load_file(tmp_path / name / "model.safetensors") for name in ("32-true", "bf16-mixed"))
     difference = max(float((full[key] - mixed[key]).abs().max()) for key in full)
     assert 1e-6 < difference < 0.1

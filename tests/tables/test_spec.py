@@ -146,12 +146,12 @@ def test_rows_and_columns_are_chosen_without_regard_to_case():
     assert names() == ["KL", "SL"]
     assert names(rows=["all"]) == ["KL", "SL", "Pearson"]
     assert names(rows=["PEARSON", "kl"]) == ["KL", "Pearson"]
-    with pytest.raises(InputError, match=r"unknown row 'pearsen'. Did you mean 'pearson'"):
+    with pytest.raises(InputError, match=r"unknown row 'pearsen' \(did you mean 'Pearson'\?\)\. Known: KL, SL"):
         names(rows=["pearsen"])
     with pytest.raises(InputError, match="no row"):
         names(rows=[])
-    with pytest.raises(InputError, match=r"unknown column 'foward'. Did you mean 'forward'"):
-        jobs(table(), "small", columns=["foward"])
+    with pytest.raises(InputError, match=r"unknown columns 'foward' \(did you mean 'forward'\?\), 'x'\."):
+        jobs(table(), "small", columns=["foward", "plain", "x"])
 
 
 @pytest.mark.parametrize(
@@ -174,13 +174,21 @@ def test_overrides_that_would_make_the_table_lie_are_refused(override, message):
     ("change", "message"),
     [
         ({"panles": []}, "unknown key 'panles'. Did you mean 'panels'"),
-        ({"rows": [{"name": "KL", "sett": {}}]}, "unknown key 'rows.0.sett'. Did you mean 'rows.0.set'"),
+        ({"rows": [{"name": "KL", "sett": {}}]}, "unknown key 'rows.KL.sett'. Did you mean 'rows.KL.set'"),
         (
             {"scales": {"cpu": {"seeds": 1, "stak": 1}}},
             "unknown key 'scales.cpu.stak'. Did you mean 'scales.cpu.stack'",
         ),
         ({"scales": {}}, "scales must be one or more keys with values, not {}"),
-        ({"scales": {"cpu": {"seeds": 0}}}, "scales.cpu.seeds"),
+        (
+            {"scales": {"cpu": {"seeds": 0}}},
+            "scales.cpu.seeds must be a whole number of at least 1 or a list of whole numbers, not 0",
+        ),
+        ({"scales": {"cpu": {"seeds": "many"}}}, "scales.cpu.seeds must be a whole number .* not 'many'"),
+        ({"rows": [{"name": 5}]}, "rows.5.name must be a text, not 5"),
+        ({"run": "digits"}, "run must be keys with values, not 'digits'"),
+        ({"reported": {"Low": {"KL": {"plain": "high"}}}}, "reported.Low.KL.plain must be a number, not 'high'"),
+        ({"title": None}, "title must be a text, but it is empty"),
         ({"rows": [{"name": "KL"}, {"name": "kl"}]}, "rows: 'kl' is there twice"),
         ({"reported": {"Lo": {}}}, "reported: panel 'Lo' is not among Low, High"),
         ({"reported": {"Low": {"KL": {"plane": 1}}}}, "reported: column 'plane' is not among plain"),
@@ -206,6 +214,47 @@ def test_mistakes_in_a_protocol_are_named(change, message):
         table(**change)
 
 
+def test_all_that_is_missing_or_unknown_is_said_at_once():
+    found = content(
+        titel="A table",
+        scales={"small": {"stak": 2, "tuning": {"columns": ["plain"]}}},
+        rows=[{"name": "KL", "sett": {}}, {"set": {"loss": "ce"}}],
+    )
+    for key in ("title", "columns"):
+        del found[key]
+    with pytest.raises(InputError) as error:
+        catalogue.make(found, name="mine", where="mine.yaml")
+    first, *lines = str(error.value).splitlines()
+    assert first == "mine.yaml: 9 problems"
+    beginnings = [
+        "title is missing: the heading of the table.",
+        "scales.small.seeds is missing: how many seeds, counted from 0, or a list of seeds.",
+        "scales.small.tuning.seeds is missing: the seeds with which settings are tried.",
+        "scales.small.tuning.budget is missing: the most settings that a row may try",
+        "unknown key 'scales.small.stak'. Did you mean 'scales.small.stack'?",
+        "unknown key 'rows.KL.sett'. Did you mean 'rows.KL.set'?",
+        "rows.#2.name is missing: the heading.",
+        "columns is missing: the columns, from left to right.",
+        "unknown key 'titel'. Did you mean 'title'?",
+        "Every key of a table is explained in docs/own-table.md.",
+    ]
+    for line, beginning in zip(lines, beginnings, strict=True):
+        assert line.strip().startswith(beginning)
+
+
+def test_all_contradictions_are_said_at_once():
+    reported = {"Low": {"LK": {"plain": 1.0, "plane": 2.0}}}
+    panels = [{"name": "Low", "at": {"smal": {}}}]
+    with pytest.raises(InputError) as error:
+        table(reported=reported, panels=panels)
+    assert str(error.value).splitlines()[:-1] == [
+        "the table: 3 problems",
+        "  reported: row 'LK' is not among KL, SL, Pearson.",
+        "  reported: column 'plane' is not among plain, posterior, forward, clean.",
+        "  panel 'Low', at: 'smal' is not among small, other.",
+    ]
+
+
 def test_a_table_of_your_own(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(content()))
@@ -219,8 +268,40 @@ def test_a_table_of_your_own(tmp_path):
 def test_tables_that_do_not_exist():
     with pytest.raises(InputError, match=r"unknown table 'breastcancer'. Did you mean 'breast-cancer'"):
         load("breastcancer")
-    with pytest.raises(DataError, match=r"no/such.yaml does not exist"):
+    with pytest.raises(DataError, match=r"no/such.yaml: there is no such file\.$"):
         load("no/such.yaml")
+    with pytest.raises(DataError, match=r"there is no such file. The table .* is called breast-cancer\.$"):
+        load("breast-cancer.yaml")
+
+
+def test_a_file_of_your_own_that_is_nearly_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "mytable.yaml"
+    path.write_text(yaml.safe_dump(content()))
+    with pytest.raises(InputError, match=r"unknown table 'mytable'.* give the whole name of the file: mytable\.yaml\."):
+        load("mytable")
+    with pytest.raises(DataError, match=r"Did you mean 'mytable.yaml'\?"):
+        load("mytabel.yaml")
+    assert load("mytable.yaml").name == "mytable"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", r"mine\.yaml is empty\."),
+        (b"# only a comment", r"mine\.yaml is empty\."),
+        (b"title: x\nrows: a: b", "not YAML: line 2, column 8: mapping values are not allowed here"),
+        (b"title: x\nrows:\ntitle: y", "not YAML: line 3, column 1: the key 'title' is there twice"),
+        (b"\xff\xfe\x00\x81", "is not a text file"),
+        (b"- a\n- b", "should hold keys and values .*, but holds a list"),
+        (b"a,b\n1,2", "should hold keys and values .*, but holds only 'a,b 1,2'"),
+    ],
+)
+def test_files_that_are_not_tables(tmp_path, text, message):
+    path = tmp_path / "mine.yaml"
+    path.write_bytes(text)
+    with pytest.raises(DataError, match=message):
+        load(path)
 
 
 def test_your_own_files_are_hashed_once():

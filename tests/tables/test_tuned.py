@@ -34,7 +34,9 @@ def test_tuning_that_is_not_fair_is_refused(change, message):
 
 
 def test_a_grid_without_values_is_refused():
-    with pytest.raises(InputError, match=r"rows\.0\.grid"):
+    with pytest.raises(
+        InputError, match=r"rows\.KL\.grid\.optimiser\.lr must be a list of one or more entries, not \[\]"
+    ):
         table(rows=[{"name": "KL", "grid": {"optimiser.lr": []}}])
 
 

@@ -84,7 +84,7 @@ def test_no_unknown_key_is_passed_over(key):
         ("selection=noisy-val", "selection noisy-val needs data.validation_share, for example 0.1"),
         ("seeds=[]", r"seeds must be a list of one or more whole numbers, not \[\]"),
         ("seeds=[1, 2, 1]", "seeds: each seed may be given only once"),
-        ("seeds=[1, x]", "seeds.1 must be a whole number, not 'x'"),
+        ("seeds=[1, x]", "seeds.#2 must be a whole number, not 'x'"),
         ("ema=1", "ema must be a number above 0 and below 1, or null, not 1"),
         ("data.test_share=1", "data.test_share must be .* below 1"),
         ("data.train_rows=1", "data.train_rows must be a whole number of at least 2, or null"),
@@ -126,7 +126,7 @@ def test_a_decimal_comma_and_an_encoding_are_settings():
 
 
 def test_a_run_without_data():
-    with pytest.raises(InputError, match="data is missing: it must be a section with keys such as name"):
+    with pytest.raises(InputError, match=r"data is missing: the rows .* It must be a section with keys such as name"):
         make_config({})
 
 

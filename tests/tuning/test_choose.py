@@ -32,7 +32,7 @@ def test_rows_are_chosen_as_for_a_table():
     assert {trial.row for trial in trials(table(), "small", ["sl"])} == {"SL"}
     with pytest.raises(InputError, match="row 'CE' of test has no grid"):
         trials(table(), "small", ["kl", "ce"])
-    with pytest.raises(InputError, match=r"unknown row 'kll'\. Did you mean 'kl'"):
+    with pytest.raises(InputError, match=r"unknown row 'kll' \(did you mean 'KL'\?\)"):
         trials(table(), "small", ["kll"])
     with pytest.raises(InputError, match=r"how to tune at scale plain .*Scales that do: small"):
         trials(table(), "plain")

@@ -89,7 +89,17 @@ def _machine() -> list[Finding]:
     if threads > available:
         detail += f": more threads than cores are slow; set OMP_NUM_THREADS={available}"
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "none; the CPU is used"
-    return [Finding("CPU", threads <= available, detail), Finding("GPU", True, gpu)]
+    return [Finding("CPU", threads <= available, detail), _guarded("bf16 on the CPU", _bf16), Finding("GPU", True, gpu)]
+
+
+def _bf16() -> str:
+    """Return whether bf16-mixed works on the CPU. Nothing requires it, so it is fine if it does not."""
+    from postmax.train.precision import bf16_on_cpu  # noqa: PLC0415  (what it imports may be missing)
+
+    verdict = bf16_on_cpu()
+    if verdict.reason is None:
+        return "precision=bf16-mixed can be used"
+    return f"not usable: it {verdict.reason}" + (f"; {verdict.remedy} helps" if verdict.remedy else "")
 
 
 def _numbers() -> str:
@@ -123,7 +133,8 @@ def _folder(folder: Path) -> Finding:
 def _datasets() -> list[Finding]:
     """Return one finding with the data sets that are there. It is always fine, because no data set is required."""
     root = data.data_root()
-    here = [path.name for path in sorted(root.iterdir())] if root.is_dir() else []
+    ours = ("estimates", "machine")
+    here = [path.name for path in sorted(root.iterdir()) if path.name not in ours] if root.is_dir() else []
     detail = f"{root}: {', '.join(here)}" if here else f"{root} is empty; breast-cancer and digits need no files"
     return [Finding("data sets", True, detail)]
 

@@ -73,4 +73,7 @@ def list_names(kind: str | None, *, as_json: bool) -> None:
         grid.add_column()
         for entry, about in entries.items():
             grid.add_row(Text(entry), Text(about))
+        if name == "tables":
+            grid.caption = Text("Your own: `postmax reproduce mine.yaml`, see docs/own-table.md.", style="dim")
+            grid.caption_justify = "left"
         console.print(grid)

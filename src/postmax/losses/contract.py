@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from postmax.errors import InputError, LabelError, NotFiniteError
 from postmax.losses.numerics.eager import under_vmap
+from postmax.transition.full_precision import working_dtype
 
 
 def classes_last(logits: Tensor) -> Tensor:
@@ -25,19 +26,6 @@ def classes_last(logits: Tensor) -> Tensor:
 def class_dim(logits: Tensor) -> int:
     """Return the dimension that holds the classes: 0 for logits of shape (C), 1 for all other shapes."""
     return 0 if logits.ndim == 1 else 1
-
-
-def autocast_enabled(tensor: Tensor) -> bool:
-    """Return whether autocast is on for the tensor's device. Some devices have no autocast."""
-    device = tensor.device.type
-    # torch.compile of torch 2.6 cannot trace is_autocast_available, so the usual devices do not ask.
-    available = device in ("cpu", "cuda") or torch.amp.is_autocast_available(device)
-    return available and torch.is_autocast_enabled(device)
-
-
-def working_dtype(logits: Tensor) -> torch.dtype:
-    """Return the dtype to compute in: float64 for float64, and float32 for everything narrower."""
-    return torch.float64 if logits.dtype == torch.float64 else torch.float32
 
 
 def check_logits(logits: Tensor, num_classes: int | None = None) -> int:

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from postmax.losses.base import Loss
-from postmax.losses.contract import autocast_enabled, check_logits, class_dim, classes_last, working_dtype
+from postmax.losses.contract import check_logits, class_dim, classes_last
 from postmax.losses.options import Contract, check_contract
 from postmax.losses.reduction import RowLoss, reduced_loss
+from postmax.transition.full_precision import autocast_enabled, working_dtype
 
 
 class ContractLoss(Loss):

@@ -10,12 +10,11 @@ from torch import Tensor
 from postmax.losses.contract import (
     Target,
     all_labels_count,
-    autocast_enabled,
     check_logits,
     classes_last,
     refuse_nan,
-    working_dtype,
 )
+from postmax.transition.full_precision import autocast_enabled, working_dtype
 
 
 class RowLoss(ABC):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from postmax.train.config import RunConfig
 
@@ -19,7 +20,7 @@ class Job:
     config: RunConfig
     label: str
 
-    @property
+    @cached_property
     def run_id(self) -> str:
-        """The name of the run's folder."""
+        """The name of the run's folder. It is computed once: the page of a table asks for it many times."""
         return self.config.run_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +86,25 @@ def load(name: str | Path) -> TableSpec:
     given = str(name)
     path = Path(given).expanduser() if _is_path(given) else _file_of(given)
     if path is None:
-        raise unknown_name("table", given, names())
+        raise InputError(f"{unknown_name('table', given, names())}{_file_with_ending(given)}")
+    if _is_path(given) and not path.exists():
+        raise DataError(_no_such_file(path))
     return make(read_yaml(path), name=path.stem, where=str(path))
+
+
+def _file_with_ending(name: str) -> str:
+    """Return a hint if a table of the user was meant, and its ending was forgotten."""
+    found = [f"{name}{ending}" for ending in (".yaml", ".yml") if Path(f"{name}{ending}").is_file()]
+    return f" For your own table, give the whole name of the file: {found[0]}." if found else ""
+
+
+def _no_such_file(path: Path) -> str:
+    """Return that a file is missing, and what may have been meant."""
+    if _file_of(path.stem) is not None:
+        return f"{path}: there is no such file. The table that comes with postmax is called {path.stem.lower()}."
+    beside = [other.name for other in sorted(path.parent.glob("*.y*ml"))]
+    near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.6)
+    return f"{path}: there is no such file." + (f" Did you mean {str(path.with_name(near[0]))!r}?" if near else "")
 
 
 def make(content: dict[str, Any], *, name: str, where: str = "the table") -> TableSpec:
@@ -98,13 +116,15 @@ def make(content: dict[str, Any], *, name: str, where: str = "the table") -> Tab
         where: Where the content comes from; error messages begin with it.
 
     Raises:
-        InputError: If a key is unknown (the message suggests the nearest known one), a value is not allowed, or a scale
-            takes its settings from a table that does not exist.
+        InputError: If keys are missing or unknown, values are not allowed, parts contradict each other, or a scale
+            takes its settings from a table that does not exist. The message lists all of them at once.
     """
+    content = {"name": name, **content}
     try:
-        spec = TableSpec.model_validate({"name": name, **content})
+        spec = TableSpec.model_validate(content)
     except ValidationError as error:
-        raise InputError(f"{where}: {explain(error, TableSpec)}") from None
+        hint = "Every key of a table is explained in docs/own-table.md."
+        raise InputError(f"{where}: {explain(error, TableSpec, content)}\n{hint}") from None
     for scale, size in spec.scales.items():
         lender = size.tuned_by
         if lender is not None and not _is_path(lender) and _file_of(lender) is None:

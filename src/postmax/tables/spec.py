@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from postmax.errors import InputError
-from postmax.registry import unknown_name
+from postmax.registry import unknown_name, unknown_names
+from postmax.tables.consistency import at_scale, contradictions
 from postmax.tables.parts import AnyLine, Column, Part, Row, Scale, Section
-from postmax.train.settings import set_key, with_overrides
+from postmax.wording import advice
 
 
 class TableSpec(Section):
@@ -48,75 +49,15 @@ class TableSpec(Section):
     @classmethod
     def _named_once(cls, parts: tuple[Part, ...]) -> tuple[Part, ...]:
         names = [part.name.lower() for part in parts]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise ValueError(f"{twice[0]!r} is there twice")
+        if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+            raise ValueError(f"{', '.join(map(repr, twice))} is there twice")
         return parts
 
     @model_validator(mode="after")
-    def _reported_values_have_cells(self) -> TableSpec:
-        for panel, rows in self.reported.items():
-            _check_name("reported: panel", panel, self.panels)
-            for row, columns in rows.items():
-                _check_name("reported: row", row, self.rows)
-                for column in columns:
-                    _check_name("reported: column", column, self.columns)
+    def _fits_together(self) -> TableSpec:
+        if found := contradictions(self):
+            raise ValueError(*found)
         return self
-
-    @model_validator(mode="after")
-    def _places_exist(self) -> TableSpec:
-        groups = {column.group for column in self.columns if column.group is not None}
-        if both := sorted(groups & set(self.scales)):
-            raise ValueError(f"{both[0]!r} is a scale and a group of columns; call them differently")
-        kinds: tuple[tuple[str, Sequence[Part], set[str]], ...] = (
-            ("panel", self.panels, set()),
-            ("row", self.rows, groups),
-            ("column", self.columns, set()),
-        )
-        for kind, parts, more in kinds:
-            for part in parts:
-                for place in part.at:
-                    if place not in self.scales and place not in more:
-                        known = ", ".join([*self.scales, *sorted(more)])
-                        raise ValueError(f"{kind} {part.name!r}, at: {place!r} is not among {known}")
-        for name, size in self.scales.items():
-            for row in size.rows or ():
-                _check_name(f"scales.{name}: row", row, self.rows)
-            for column in size.columns or ():
-                _check_name(f"scales.{name}: column", column, self.columns)
-        return self
-
-    @model_validator(mode="after")
-    def _no_table_borrows_from_itself(self) -> TableSpec:
-        for name, size in self.scales.items():
-            if size.tuned_by is not None and size.tuned_by.lower() == self.name.lower():
-                raise ValueError(
-                    f"scales.{name}.tuned_by: a table cannot borrow from itself; give a tuning section, or leave it out"
-                )
-        return self
-
-    @model_validator(mode="after")
-    def _tuning_is_fair(self) -> TableSpec:
-        for name, size in self.scales.items():
-            if size.tuning is None:
-                continue
-            where, budget = f"scales.{name}.tuning", size.tuning.budget
-            for column in size.tuning.columns:
-                _check_name(f"{where}: column", column, _at_scale(self.columns, size.columns))
-            if common := sorted(set(size.tuning.seeds) & set(size.seed_numbers)):
-                raise ValueError(f"{where}: seed {common[0]} is one of the table's own; tune with others")
-            for row in self.rows:
-                if len(row.settings) > budget:
-                    raise ValueError(f"row {row.name!r} has {len(row.settings)} settings, more than {where}.budget")
-            if not self._validation_share(size):
-                raise ValueError(f"{where} chooses by validation rows; set data.validation_share, for example 0.1")
-        return self
-
-    def _validation_share(self, size: Scale) -> Any:
-        content = with_overrides(self.run, ())
-        for key, value in size.set.items():
-            set_key(content, key, value)
-        data = content.get("data")
-        return data.get("validation_share") if isinstance(data, Mapping) else None
 
     def scale(self, name: str) -> Scale:
         """Return the scale called `name`.
@@ -125,7 +66,9 @@ class TableSpec(Section):
             InputError: If there is no such scale; the message suggests the nearest.
         """
         if name not in self.scales:
-            raise unknown_name(f"scale of {self.name}", name, self.scales)
+            first = next(iter(self.scales))
+            how = advice(python=f'such as "{first}"', command=f"such as --scale {first}")
+            raise InputError(f"{unknown_name(f'scale of {self.name}', name, self.scales)} Choose one of them, {how}.")
         return self.scales[name]
 
     def chosen_rows(self, scale: str, wanted: Iterable[str] | None = None) -> tuple[Row, ...]:
@@ -139,26 +82,15 @@ class TableSpec(Section):
         Raises:
             InputError: If a name is unknown (the message suggests the nearest), or the scale does not have the row.
         """
-        return _chosen("row", self.rows, wanted, _at_scale(self.rows, self.scale(scale).rows), scale)
+        return _chosen("row", self.rows, wanted, at_scale(self.rows, self.scale(scale).rows), scale)
 
     def chosen_columns(self, scale: str, wanted: Iterable[str] | None = None) -> tuple[Column, ...]:
         """Return the columns that are run at a scale; see `chosen_rows`."""
-        return _chosen("column", self.columns, wanted, _at_scale(self.columns, self.scale(scale).columns), scale)
+        return _chosen("column", self.columns, wanted, at_scale(self.columns, self.scale(scale).columns), scale)
 
     def reported_value(self, panel: str, row: str, column: str) -> float | None:
         """Return the value that the paper reports for a cell, or None if it does not report one."""
         return self.reported.get(panel, {}).get(row, {}).get(column)
-
-
-def _check_name(kind: str, name: str, parts: Sequence[Part]) -> None:
-    known = [part.name for part in parts]
-    if name not in known:
-        raise ValueError(f"{kind} {name!r} is not among {', '.join(known)}")
-
-
-def _at_scale(parts: Sequence[AnyLine], names: Sequence[str] | None) -> tuple[AnyLine, ...]:
-    """Return the rows or columns that a scale has; a scale that names none has all of them."""
-    return tuple(part for part in parts if names is None or part.name in names)
 
 
 def _chosen(
@@ -166,14 +98,15 @@ def _chosen(
 ) -> tuple[AnyLine, ...]:
     if wanted is None:
         return tuple(part for part in available if not part.optional)
-    given = {name.strip().lower() for name in wanted}
+    given = [name.strip() for name in wanted if name.strip()]
+    chosen = {name.lower() for name in given}
     known = [part.name.lower() for part in parts]
-    for name in sorted(given - {"all", *known}):
-        raise unknown_name(kind, name, known)
+    if wrong := [name for name in dict.fromkeys(given) if name.lower() not in ("all", *known)]:
+        raise unknown_names(kind, wrong, (part.name for part in parts))
     if not given:
-        raise InputError(f"no {kind} is named; name one or more of {', '.join(known)}, or all.")
+        raise InputError(f"no {kind} is named; name one or more of {', '.join(part.name for part in parts)}, or all.")
     for part in parts:
-        if part.name.lower() in given and part not in available:
+        if part.name.lower() in chosen and part not in available:
             names = ", ".join(line.name for line in available)
             raise InputError(f"there is no {kind} {part.name!r} at scale {scale}; there are {names}.")
-    return tuple(part for part in available if "all" in given or part.name.lower() in given)
+    return tuple(part for part in available if "all" in chosen or part.name.lower() in chosen)

@@ -127,10 +127,11 @@ def read_tuned(path: str | Path) -> Tuned:
         DataError: If the file is missing or is not YAML.
         InputError: If the file holds something else.
     """
+    content = read_yaml(path)
     try:
-        return Tuned.model_validate(read_yaml(path))
+        return Tuned.model_validate(content)
     except ValidationError as error:
-        raise InputError(f"{path}: {explain(error, Tuned)} `postmax tune` writes such files.") from None
+        raise InputError(f"{path}: {explain(error, Tuned, content)}\n`postmax tune` writes such files.") from None
 
 
 def lender_of(spec: TableSpec, scale: str) -> TableSpec | None:

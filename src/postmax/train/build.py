@@ -18,6 +18,7 @@ from postmax.train.config import Choice, RunConfig
 from postmax.train.evaluation import ROWS_AT_ONCE, Evaluator
 from postmax.train.lanes import LaneBatches
 from postmax.train.metrics import Truth
+from postmax.train.precision import check_precision
 from postmax.train.prepare import SeedData, prepare, views_of
 from postmax.train.randomness import seed_network
 from postmax.train.resources import Resources
@@ -153,9 +154,11 @@ def _fabric(config: RunConfig) -> Fabric:
     # Fabric takes as long to import as torch itself, so it is imported when a run is built.
     make: type[Fabric] = need("lightning_fabric", "train").Fabric
     try:
-        return make(accelerator=config.accelerator, devices=1, precision=config.precision)
+        fabric = make(accelerator=config.accelerator, devices=1, precision=config.precision)
     except (RuntimeError, ValueError) as error:
         raise InputError(f"accelerator={config.accelerator}, precision={config.precision}: {error}") from error
+    check_precision(config.precision, fabric.device)
+    return fabric
 
 
 def _network(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+import inspect
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import BaseModel, BeforeValidator, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from postmax.registry import unknown_name
 from postmax.wording import listed
 
 _BOUNDS = {Ge: ("of at least", "ge"), Gt: ("above", "gt"), Le: ("of at most", "le"), Lt: ("below", "lt")}
@@ -26,45 +28,80 @@ class _Kind(NamedTuple):
     limits: Sequence[Any] = ()
 
 
-def explain(error: ValidationError, model: type[BaseModel]) -> str:
+def explain(error: ValidationError, model: type[BaseModel], content: Any = None) -> str:
     """Return all that is wrong with values that do not fit a model. For an unknown key the text names the nearest one.
+
+    What a missing key means is said in the words of the docstring of its model, under `Attributes:`.
 
     Args:
         error: What pydantic found.
         model: The model that the values were meant for.
+        content: The values. With them, an entry of a list is called by its name, and without by its number from #1 on.
     """
-    wrong = error.errors()
-    # The members of a union report the same key several times.
-    found = dict.fromkeys(_explain_one(one, model, alone=len(wrong) == 1) for one in wrong)
-    return listed(list(found))
+    # Of a list, pydantic counts only the entries that are right. It has explained the others.
+    wrong = [
+        one for one in error.errors() if one["type"] != "too_short" or len(one["input"]) < one["ctx"]["min_length"]
+    ]
+    found: dict[str, str] = {}
+    for one in wrong:
+        for text in _explain_one(one, model, content, alone=len(wrong) == 1):
+            # The members of a union report the same key several times, and parts of the same value.
+            found.setdefault(text.partition(", not ")[0], text)
+    return listed(list(found.values()))
 
 
-def _explain_one(error: ErrorDetails, model: type[BaseModel], *, alone: bool) -> str:
+def _explain_one(error: ErrorDetails, model: type[BaseModel], content: Any, *, alone: bool) -> Iterator[str]:
     path, problem = error["loc"], error["type"]
     if problem == "missing" and isinstance(path[-1], int):  # a list is too short
         path, problem = path[:-1], "too_short"
-    place, kind = _walk(model, path)
-    if problem == "extra_forbidden":
-        return _unknown_key(place, str(path[-1]), kind, alone=alone)
-    if problem == "value_error":  # our own words
-        message = error["msg"].removeprefix("Value error, ").removesuffix(".")
-        return f"{place + ': ' if place else ''}{message}."
-    if problem == "missing":
-        return f"{place} is missing: it must be {_in_words(kind)}."
+    if path and path[-1] == "[key]":
+        path, problem = path[:-1], "key"
+    place, kind = _walk(model, path, content)
     given = "but it is empty" if error["input"] is None else f"not {_short(error['input'])}"
-    return f"{place} must be {_in_words(kind)}, {given}."
+    if problem == "extra_forbidden":
+        yield _unknown_key(place, str(path[-1]), kind, alone=alone)
+    elif problem == "value_error":  # our own words; each argument of the error is a problem
+        for message in error["ctx"]["error"].args:
+            yield f"{place + ': ' if place else ''}{str(message).removesuffix('.')}."
+    elif problem == "missing":
+        means = _meaning(_walk(model, path[:-1], content)[1], str(path[-1]))
+        yield f"{place} is missing: {means + ' It' if means else 'it'} must be {_in_words(kind)}."
+    elif problem == "key":
+        yield f"{place}: a key must be a text, {given}. Put it in quotes."
+    else:
+        yield f"{place} must be {_in_words(kind)}, {given}."
 
 
-def _walk(model: type[BaseModel], path: Sequence[str | int]) -> tuple[str, _Kind]:
+def _meaning(section: _Kind, field: str) -> str:
+    """Return what the docstring of a model says about one of its fields; empty if it says nothing."""
+    for model in (parent for member in _models(section) for parent in member.__mro__):
+        text = inspect.cleandoc(model.__doc__ or "").partition("\nAttributes:\n")[2]
+        if entry := re.search(rf"^    {field}: (.*(?:\n {{8}}.*)*)", text, flags=re.MULTILINE):
+            words = " ".join(entry[1].split())
+            return words[:1].lower() + words[1:]
+    return ""
+
+
+def _walk(model: type[BaseModel], path: Sequence[str | int], content: Any) -> tuple[str, _Kind]:
     """Return the dotted key of a value and its type. Parts of the path that are no keys are left out."""
     kind, place = _Kind(model), []
     for part in path:
         inner = _inside(kind, part)
         if inner is None:
             break
-        place.append(str(part))
+        in_list = isinstance(part, int) and get_origin(kind.type) is not dict
+        content = _entry(content, part)
+        name = content.get("name") if isinstance(content, Mapping) and in_list else None
+        place.append(str(name or f"#{int(part) + 1}") if in_list else str(part))
         kind = inner
     return ".".join(place), kind
+
+
+def _entry(content: Any, part: str | int) -> Any:
+    try:
+        return content[part]
+    except (KeyError, IndexError, TypeError):
+        return None
 
 
 def _inside(kind: _Kind, part: str | int) -> _Kind | None:
@@ -90,7 +127,8 @@ def _in_words(kind: _Kind) -> str:
     found, limits = kind
     origin, inner = get_origin(found), get_args(found)
     if origin is Annotated:
-        return _in_words(_Kind(inner[0], [*limits, *inner[1:]]))
+        own = (part for mark in inner[1:] for part in (mark.metadata if isinstance(mark, FieldInfo) else (mark,)))
+        return _in_words(_Kind(inner[0], [*limits, *own]))
     if origin in (Union, UnionType):
         words = [_in_words(_Kind(member, limits)) for member in inner if member is not NoneType]
         return " or ".join(words) + (", or null" if NoneType in inner else "")
@@ -130,16 +168,16 @@ def _bounds(limits: Sequence[Any]) -> list[str]:
 
 def _unknown_key(place: str, key: str, section: _Kind, *, alone: bool) -> str:
     prefix = f"{place}." if place else ""
-    names = [f"{prefix}{name}" for name in _fields(section)]
-    near = difflib.get_close_matches(f"{prefix}{key}".lower(), names, n=1, cutoff=0.5)
-    if near and not alone:
-        return f"unknown key '{prefix}{key}'. Did you mean '{near[0]}'?"
-    return str(unknown_name("key", f"{prefix}{key}", names))
+    names = [name for model in _models(section) for name in model.model_fields]
+    near = difflib.get_close_matches(key.lower(), names, n=1, cutoff=0.5)
+    hint = f" Did you mean '{prefix}{near[0]}'?" if near else ""
+    known = f" Known: {', '.join(prefix + name for name in sorted(names))}." if alone or not near else ""
+    return f"unknown key '{prefix}{key}'.{hint}{known}"
 
 
-def _fields(section: _Kind) -> list[str]:
+def _models(section: _Kind) -> list[type[BaseModel]]:
     members = [section.type, *get_args(section.type)]
-    return [name for m in members if isinstance(m, type) and issubclass(m, BaseModel) for name in m.model_fields]
+    return [member for member in members if isinstance(member, type) and issubclass(member, BaseModel)]
 
 
 def _short(value: object) -> str:

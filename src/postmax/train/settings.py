@@ -18,7 +18,17 @@ DEFAULT_NAMES = {"model": "mlp", "method": "standard", "loss": "fpml", "optimise
 
 
 class _Words(yaml.SafeLoader):
-    """YAML with fewer surprises: 1e-3 is a number, and only true and false are truth values, not no and off."""
+    """YAML with fewer surprises: 1e-3 is a number, only true and false are truth values, and no key is there twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return the keys and values of a section."""
+        seen: set[str] = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                problem = f"the key {key.value!r} is there twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
 
 
 _Words.yaml_implicit_resolvers = {
@@ -39,12 +49,25 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     path = existing_file(path)
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), _Words)  # noqa: S506  (a SafeLoader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise DataError(f"{path} could not be read as YAML: {reason}.") from error
+    except OSError as error:
+        raise DataError(f"{path} could not be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not a text file, so it is not YAML.") from error
+    except yaml.YAMLError as error:
+        raise DataError(f"{path} is not YAML: {_yaml_problem(error)}.") from error
+    if content is None:
+        raise DataError(f"{path} is empty.")
     if not isinstance(content, dict):
-        raise DataError(f"{path} does not hold keys and values.")
+        found = "a list" if isinstance(content, list) else f"only {str(content)[:40]!r}"
+        raise DataError(f"{path} should hold keys and values (`key: value`), but holds {found}.")
     return content
+
+
+def _yaml_problem(error: yaml.YAMLError) -> str:
+    """Return what a file has in place of YAML, with the line as an editor counts it."""
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
+    return problem if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: {problem}"
 
 
 def with_overrides(content: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from postmax.errors import InputError
 from postmax.labels import class_indices
 from postmax.transition.checks import Matrix, checked_class_count, checked_matrix, checked_rate
 from postmax.transition.corruption import draw_labels
+from postmax.transition.full_precision import full_product
 from postmax.transition.noisy_labels import NoisyLabels
 from postmax.transition.published import flips_of, rates_of
 from postmax.transition.simplex import project_onto_simplex
@@ -267,7 +268,7 @@ class Transition:
 
     def corrupt_posterior(self, posterior: Tensor) -> Tensor:
         """Return the posterior of the noisy label, Pᵀp, from the posterior of the true one (classes last)."""
-        return posterior @ self._like(posterior, self.matrix)
+        return self._multiplied(posterior, self.matrix).to(posterior.dtype)
 
     def correct(self, posterior: Tensor, *, project: bool = True) -> Tensor:
         """Return the posterior of the true label, P⁻ᵀp, from the posterior of the noisy one (classes last).
@@ -277,16 +278,16 @@ class Transition:
             project: Whether to return the nearest probability vector. Without it the result can have negative entries.
                 The projection keeps the order of the classes.
         """
-        corrected = posterior @ self._like(posterior, self.inverse)
-        return project_onto_simplex(corrected) if project else corrected
+        corrected = self._multiplied(posterior, self.inverse)
+        return (project_onto_simplex(corrected) if project else corrected).to(posterior.dtype)
 
-    def _like(self, posterior: Tensor, matrix: Tensor) -> Tensor:
+    def _multiplied(self, posterior: Tensor, matrix: Tensor) -> Tensor:
         if not posterior.is_floating_point() or posterior.ndim == 0 or posterior.shape[-1] != self.num_classes:
             raise InputError(
                 f"expected probabilities of shape (…, {self.num_classes}), got {posterior.dtype} of shape "
                 f"{tuple(posterior.shape)}."
             )
-        return matrix.to(posterior)
+        return full_product(posterior, matrix)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Transition) and torch.equal(self.matrix, other.matrix)

@@ -11,7 +11,12 @@ from postmax.cli.options import JsonFlag, OutFolder, Workers
 from postmax.cli.stopping import starting
 
 _Table = Annotated[
-    str, typer.Argument(metavar="TABLE", help="See `postmax list tables`, or your own YAML.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="A name of `postmax list tables`, or your own file such as mine.yaml (see docs/own-table.md).",
+        show_default=False,
+    ),
 ]
 _Settings = Annotated[
     list[str] | None,

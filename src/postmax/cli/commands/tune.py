@@ -13,7 +13,12 @@ from postmax.cli.stopping import starting
 
 def tune(
     table: Annotated[
-        str, typer.Argument(metavar="TABLE", help="See `postmax list tables`, or your own YAML.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help="A name of `postmax list tables`, or your own file such as mine.yaml.",
+            show_default=False,
+        ),
     ],
     scale: Annotated[str, typer.Option("--scale", "-s", help="A scale with a tuning section.")] = "cpu",
     rows: Annotated[

@@ -29,7 +29,7 @@ def summary(table: Table) -> str:
         return "Nothing has been measured yet."
     if any(table.difference(cell) is not None for _, cell in filled):
         sentence = _against_paper(table, filled)
-    elif not table.comparable and (best := _best(table)):
+    elif not (table.comparable and _reported(everything)) and (best := _best(table)):
         sentence = best
     else:
         sentence = _without_paper(table, filled)
@@ -72,8 +72,14 @@ def _without_paper(table: Table, filled: _Named) -> str:
     name, cell = max(filled, key=lambda item: (item[1].complete, item[1].mean))
     if len(filled) == 1:
         return f"Test accuracy {cell.mean:.{digits}f} %"
-    why = "reports no value for it" if table.comparable else "reports no comparable value"
-    return f"The highest mean is {cell.mean:.{digits}f} %, in {name}; the paper {why}"
+    highest = f"The highest mean is {cell.mean:.{digits}f} %, in {name}"
+    if not _reported(filled):
+        return highest
+    return f"{highest}; the paper reports no {'value for it' if table.comparable else 'comparable value'}"
+
+
+def _reported(cells: _Named) -> bool:
+    return any(cell.paper is not None for _, cell in cells)
 
 
 def _basis(table: Table, filled: _Named) -> str:

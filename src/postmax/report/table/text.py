@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import fields
 from typing import Any
 
 from postmax.report.numbers import mean_and_std, signed
@@ -135,6 +136,27 @@ def to_json(table: Table) -> dict[str, Any]:
             for panel in table.panels
         ],
     }
+
+
+def from_json(content: Mapping[str, Any]) -> Table:
+    """Return the table that `to_json` wrote. What an older version did not write yet has its default."""
+    panels = tuple(
+        Panel(
+            panel["title"],
+            tuple(panel["rows"]),
+            tuple(panel["columns"]),
+            {(one["row"], one["column"]): _cell(one) for one in panel["cells"]},
+        )
+        for panel in content["panels"]
+    )
+    kept = ("name", "title", "scale", "selection", "compare", "note", "comparable", "tuned")
+    return Table(panels=panels, **{key: content[key] for key in kept if key in content})
+
+
+def _cell(plain: Mapping[str, Any]) -> Cell:
+    found: dict[str, Any] = {field.name: plain[field.name] for field in fields(Cell) if field.name in plain}
+    found |= {name: tuple(value) for name, value in found.items() if isinstance(value, list)}
+    return Cell(**found)
 
 
 def _plain(table: Table, cell: Cell) -> dict[str, Any]:

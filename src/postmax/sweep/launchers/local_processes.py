@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.context import BaseContext
@@ -70,10 +70,11 @@ class LocalProcesses:
     def _begin(self, task: Task) -> tuple[_Worker, Future[Outcome]]:
         while self._idle:
             worker = self._idle.pop()
-            try:
-                return worker, worker.run(task)
-            except BrokenProcessPool:
-                self._workers.discard(worker)  # it was killed while it had no job
+            # A worker may have been killed while it had no job. Its executor notices that late on a busy machine.
+            with suppress(BrokenProcessPool):
+                if worker.process.is_alive():
+                    return worker, worker.run(task)
+            self._workers.discard(worker)
         worker = _Worker(self._execute, self._threads)
         self._workers.add(worker)
         return worker, worker.run(task)
