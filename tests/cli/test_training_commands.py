@@ -234,6 +234,43 @@ def test_errors_say_what_was_wrong_and_leave_nothing(capsys, tmp_path, monkeypat
     assert not list(tmp_path.glob("postmax-results/runs/*"))
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["loss.correction=foward"], "unknown correction 'foward'. Did you mean 'forward'?"),
+        (["loss.correction=foward", "transition=estimated"], "unknown correction 'foward'. Did you mean 'forward'?"),
+        (
+            ["loss.corection=forward", "transition=estimated"],
+            "unknown option of the loss fpml 'corection'. Did you mean",
+        ),
+        (["loss.correction=forward", "loss.link=sofmax"], "unknown link 'sofmax'. Did you mean 'softmax'?"),
+        (["loss.correction=forward", "loss.divergence=gam"], "unknown divergence 'gam'. Did you mean 'gan'?"),
+        (["loss.correction=forward"], "loss.correction=forward needs the noise, which is not known for table"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_misspelt_name_comes_before_the_question_for_the_noise(capsys, tmp_path, settings, message):
+    (tmp_path / "table.csv").write_text("a,y\n" + "".join(f"{row % 7},{'uv'[row % 2]}\n" for row in range(40)))
+    for more in ([], ["--dry-run"]):
+        code, _, err = run(
+            capsys, "train", tmp_path / "table.csv", "data.labels=y", *settings, *QUICK, "--out", tmp_path, *more
+        )
+        assert code == 2
+        assert err.startswith(f"postmax: {message}")
+
+
+@pytest.mark.filterwarnings("default::postmax.errors.PostmaxWarning")
+def test_a_correction_that_is_known_to_fail_is_a_line_and_following_it_is_none(capsys, tmp_path):
+    arguments = ("train", "digits", "noise=pair:0.45", *QUICK, "--out", tmp_path)
+    code, _, err = run(capsys, *arguments, "loss.correction=objective")
+    assert code == 0
+    assert err.count("\npostmax: warning: the objective correction") + err.startswith("postmax: warning: the") == 1
+    assert "Use loss.correction=forward" in err
+    code, _, err = run(capsys, *arguments, "loss.correction=forward")
+    assert code == 0
+    assert "warning" not in err
+
+
 def test_divergence_stops_at_once_and_is_remembered(capsys, tmp_path):
     arguments = (
         "breast-cancer",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from postmax.cli.options import TableOptions
 from postmax.cli.reading import put_into, tell_notes
 from postmax.cli.stopping import Stopped
 from postmax.duration import in_words
-from postmax.errors import DataError, DivergedError, InputError
+from postmax.errors import DataError, DivergedError, InputError, PostmaxWarning
 from postmax.files import existing_file
 from postmax.registry import unknown_name
 from postmax.report.numbers import per_cent
@@ -28,6 +29,7 @@ from postmax.report.selection_words import SELECTION_IN_WORDS
 from postmax.runs import RunFolder, execute
 from postmax.runs.details import read_estimates
 from postmax.train import RunConfig, make_config, resolve
+from postmax.train.build import check_names
 from postmax.train.defaults import with_defaults
 from postmax.train.prepare import load_rows
 from postmax.train.settings import read_yaml, with_overrides
@@ -47,8 +49,9 @@ def train(
         dry_run: Only say what would run and how long it would take.
         as_json: Print JSON.
     """
-    with _missing_plugins_named(None if config is None else RunFolder(config.parent)):
+    with _plain_warnings(), _missing_plugins_named(None if config is None else RunFolder(config.parent)):
         run = resolve(_configure(arguments, options, config))
+        check_names(run.loss)
         _refuse_idle_transition(run)
         folder = RunFolder(out / "runs" / run.run_id)
         if run.data.path is not None and folder.state != "done":
@@ -62,8 +65,23 @@ def train(
 def resume(folder: Path, *, previous: bool, restart: bool, as_json: bool) -> None:
     """Continue a run that was stopped."""
     run = RunFolder(folder)
-    with _missing_plugins_named(run):
+    with _plain_warnings(), _missing_plugins_named(run):
         _run(run.config(), run, as_json, previous=previous, restart=restart)
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Show a warning of postmax as a line, without the place in the code, which says nothing to a person."""
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, PostmaxWarning):
+            typer.echo(f"postmax: warning: {message}", err=True)
+        else:
+            usual(message, category, *place, **more)
+
+    with warnings.catch_warnings():
+        usual, warnings.showwarning = warnings.showwarning, show
+        yield
 
 
 @contextmanager
