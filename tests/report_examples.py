@@ -15,6 +15,8 @@ from postmax.train.config import make_config
 
 CLASSES = ["malignant", "benign"]
 MATRIX = [[0.7, 0.3], [0.1, 0.9]]
+# label, predicted class, rows
+CELLS = [(0, 0, 36), (0, 1, 6), (1, 0, 2), (1, 1, 70)]
 PANELS = ("[e0, e1] = [0.1, 0.3]", "[e0, e1] = [0.2, 0.4]")
 ROWS = ("KL", "SL", "GAN", "JS")
 COLUMNS = ("no correction", "objective", "posterior", "forward", "no noise")
@@ -190,9 +192,13 @@ def finished(
     classes=CLASSES,
     wrong=True,
     more=None,
+    cells=CELLS,
+    table=None,
+    estimate=None,
+    shape=(30,),
     **config,
 ):
-    """A run folder that looks as if its run had been trained."""
+    """A run folder that looks as if its run had been trained. With cells=None it is of an older version of postmax."""
     rng = random.Random(0)
     content = {
         "data": {"name": "breast-cancer"},
@@ -224,6 +230,23 @@ def finished(
         noise = {"rows": 455, "rate": rate, "sha256": hashlib.sha256(str(seed).encode()).hexdigest()}
         matrix = transition(place) if callable(transition) else transition
         results.append({"seed": seed, "noise": noise, "transition": matrix, "readings": found})
+    if cells is not None:
+        rules = ("last", "oracle", *(("noisy_val",) if made.data.validation_share else ()))
+        taken = {name: {rule: {"epoch": 5, "cells": cells} for rule in rules} for name in readings}
+        confusions = [{"seed": seed, "readings": taken} for seed in seeds]
+        counts = [sum(rows for label, _, rows in cells if label == i) for i in range(len(classes))]
+        validation = [1] * len(classes) if made.data.validation_share else None
+        rows = [
+            {"seed": seed, "train": [5 * n + place for n in counts], "validation": validation, "test": counts}
+            for place, seed in enumerate(seeds)
+        ]
+        about = {"format": "postmax data 1", "shape": shape, "table": table, "seeds": rows}
+        run.write_json("data.json", about)
+        run.write_json("confusions.json", {"format": "postmax confusions 1", "seeds": confusions})
+    if estimate is not None:
+        for place, seed in enumerate(seeds):
+            name = "transition.json" if len(seeds) == 1 else f"transition-seed{seed}.json"
+            estimate(place).save(run.path / name)
     run.finish(
         {
             "format": 1,

@@ -6,8 +6,10 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import torch
 from safetensors.torch import load_file
 
+from postmax.estimation import TransitionEstimate
 from postmax.runs import execute
 from postmax.runs.checkpoint import NAME, PREVIOUS, load
 from postmax.train import make_config, with_overrides
@@ -20,6 +22,9 @@ BASE = {
     "epochs": 4,
     "batch_size": 64,
 }
+
+
+DETAILS = ("data.json", "confusions.json", "transition*.json")
 
 
 class Stopped(Exception):
@@ -67,12 +72,13 @@ def timeless(content):
 
 
 def outcome(folder):
-    """What a finished run has left, in a form that can be compared: result, metrics, weights."""
+    """What a finished run has left, in a form that can be compared: result, metrics, details, weights."""
     folder = Path(folder)
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     return {
         "result": timeless(json.loads((folder / "result.json").read_text())),
         "metrics": [timeless(json.loads(line)) for line in lines],
+        "details": {path.name: path.read_bytes() for name in DETAILS for path in sorted(folder.glob(name))},
         "weights": {
             path.name: {
                 name: (str(t.dtype), tuple(t.shape), t.numpy().tobytes()) for name, t in load_file(path).items()
@@ -80,6 +86,24 @@ def outcome(folder):
             for path in sorted(folder.glob("model*.safetensors"))
         },
     }
+
+
+def estimate_of(transition, classes, rows=100, rate=0.2, reach=0.05):
+    """An estimate with this matrix, and intervals of that reach on either side."""
+    k, matrix = len(classes), transition.matrix
+    return TransitionEstimate(
+        transition=transition,
+        prior=torch.full((k,), 1 / k, dtype=torch.float64),
+        noise_rate=rate,
+        interval=((matrix - reach).clamp(0, 1), (matrix + reach).clamp(0, 1)),
+        sampling_interval=(rate - reach, rate + reach),
+        noise_rate_interval=(rate - reach, rate + reach),
+        level=0.95,
+        method="fpml",
+        classes=tuple(classes),
+        rows=rows,
+        unidentified={},
+    )
 
 
 def write_idx(path, array):

@@ -79,6 +79,37 @@ def test_train_reports_every_seed_with_mean_and_deviation(capsys, tmp_path):
     assert re.search(r"^test accuracy \(last epoch\): \d+\.\d ± \d+\.\d % \(n = 3\)$", out, re.MULTILINE)
 
 
+def test_train_tells_what_it_estimated(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("POSTMAX_DATA", str(tmp_path / "data"))
+    rng = np.random.default_rng(0)
+    kinds = np.arange(300) % 2
+    labels = np.where(rng.random(300) < 0.2, 1 - kinds, kinds)
+    rows = [f"{rng.normal(4 * kind):.3f},{('cat', 'dog')[label]}" for kind, label in zip(kinds, labels, strict=True)]
+    (tmp_path / "table.csv").write_text("size,kind\n" + "\n".join(rows))
+    settings = ("data.labels=kind", "loss.correction=forward", *QUICK, "--out", tmp_path)
+    code, out, _ = run(capsys, "train", tmp_path / "table.csv", "transition=estimated", *settings)
+    assert code == 0
+    pattern = r"^noise: (\d+\.\d) % of labels wrong, 95 % interval (\d+\.\d)–(\d+\.\d) % \(estimated\)$"
+    rate, low, high = map(float, re.search(pattern, out, re.MULTILINE).groups())
+    assert low <= rate <= high
+    assert "not known" not in out
+    assert "(compared with the labels as given" in out
+    code, out, _ = run(capsys, "train", tmp_path / "table.csv", "transition=symmetric:0.2", *settings)
+    assert code == 0
+    assert "wrong labels: not known" in out
+    assert "noise:" not in out
+
+
+def test_a_page_is_rewritten_from_the_folder_alone(capsys, tmp_path):
+    folder = Path(train_json(capsys, "breast-cancer", *QUICK, "--out", tmp_path)["folder"])
+    written = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for name in ("report.html", "confusions.png", "reliability.svg"):
+        (folder / name).unlink(missing_ok=True)
+    code, _, _ = run(capsys, "report", folder)
+    assert code == 0
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == written
+
+
 def test_folders_may_have_any_name_and_the_rule_is_said(capsys, tmp_path):
     out_folder = tmp_path / "o[/b] :smile: [red]"
     code, out, err = run(capsys, "train", "breast-cancer", *QUICK, "selection=oracle", "--out", out_folder)

@@ -11,6 +11,7 @@ import torch
 
 from postmax import data
 from postmax.data.table_encoder import TableEncoder
+from postmax.data.table_reading import TableReading
 from postmax.errors import DataError, InputError
 
 
@@ -153,3 +154,19 @@ def test_a_later_table_gets_the_same_features(csv_file):
 def test_underscores_do_not_make_numbers():
     columns = {"x": np.array(["1_000", "2"], dtype=object)}
     assert TableEncoder.fit(columns).features == ("x=1_000", "x=2")
+
+
+def test_the_reading_of_a_table_survives_a_file(csv_file):
+    path = csv_file("n,c,id,label\n1,7,x,a\n,x,y,b\n5,,z,a\n")
+    reading = data.read_table(path, drop=["id"], missing="keep").table
+    assert (reading.label, reading.dropped, reading.missing) == ("label", ("id",), {"n": 1, "c": 1})
+    again = TableReading.from_dict(json.loads(json.dumps(reading.to_dict(), allow_nan=False)))
+    assert (again.label, again.dropped, again.missing) == (reading.label, reading.dropped, reading.missing)
+    later = data.read_columns(path)
+    torch.testing.assert_close(again.encoder.encode(later), reading.encoder.encode(later), equal_nan=True)
+
+
+def test_only_tables_have_a_reading(csv_file):
+    whole = data.read_table(csv_file("n,label\n1,a\n2,b\n3,a\n"))
+    assert whole.subset(torch.tensor([0, 2])).table is whole.table
+    assert data.load("digits").table is None

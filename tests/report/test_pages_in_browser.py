@@ -65,6 +65,7 @@ HEADINGS = {
     "run": [
         "breast-cancer: standard with fpml (correction=posterior)",
         "Results",
+        "Results for each class",
         "Data and training",
         "Label noise",
         "Learning curves",
@@ -72,7 +73,7 @@ HEADINGS = {
         "Run it again",
     ],
 }
-PICTURES = {"table": 2 + 2 + 2 + 2 + 2, "large": 6 + 6 + 6, "run": 1 + 2 + 1}
+PICTURES = {"table": 2 + 2 + 2 + 2 + 2, "large": 6 + 6 + 6, "run": 3 + 1}
 
 
 def table_page(folder):

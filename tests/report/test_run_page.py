@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import html
+import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from report_examples import finished
+from small_runs import estimate_of
 
 from postmax.errors import DataError
 from postmax.report.run_page import write_run_page
+from postmax.train.config import read_config
+from postmax.transition import Transition
 
 EVIL = '<script>alert(1)</script>"><img src=x onerror=alert(2)>$\\frac{'
 
@@ -29,13 +34,15 @@ def words(page):
 
 def test_the_result_comes_first(tmp_path):
     page = words(page_of(tmp_path / "run"))
-    assert "Test accuracy 91.0 ± 1.0 % (mean ± standard deviation of 3 seeds, last epoch)." in page
+    assert "Test accuracy 91.0 ± 1.0 % on 114 test rows (mean ± standard deviation of n = 3 seeds, last epoch)." in page
+    assert "20.0 % of the training labels are wrong." in page
     assert "Last epoch 91.0 ± 1.0 % 2.0 ± 0.0 % 5 " in page
     assert "Oracle, best epoch on the test set 96.0 ± 1.0 % 2.0 ± 0.0 % 2–4 " in page
     assert "It cannot be chosen without the true labels" in page
     assert "noisy validation" not in page
     parts = [
         "Results",
+        "Results for each class",
         "Data and training",
         "Label noise",
         "Learning curves",
@@ -51,7 +58,7 @@ def test_the_result_comes_first(tmp_path):
 
 def test_one_seed_has_no_deviation(tmp_path):
     page = words(page_of(tmp_path / "run", seeds=(7,)))
-    assert "Test accuracy 90.0 % (one seed, last epoch)." in page
+    assert "Test accuracy 90.0 % on 114 test rows (one seed, last epoch)." in page
     assert "±" not in page
     assert "standard deviation" not in page
     assert "of each seed" not in page
@@ -73,7 +80,7 @@ def test_the_rule_of_the_run_is_the_headline(tmp_path, selection, order):
     assert [header.partition(",")[0] for header in headers] == order
     assert re.search(r'<tr class="headline"><th scope="row">([^<,]*)', page)[1] == order[0]
     rule = {"last": "last epoch", "noisy-val": "best epoch on noisy", "oracle": "oracle, best epoch on the test set"}
-    assert rule[selection] in re.search(r'class="answer">(.*?)</p>', page)[1]
+    assert rule[selection] in re.search(r'class="answer">\s*<p>(.*?)</p>', page)[1]
 
 
 def test_readings_are_explained(tmp_path):
@@ -125,20 +132,21 @@ def test_data_noise_and_training_are_named(tmp_path):
         "Training rows 1 455",
         "Test rows 114, the same rows for all seeds",
         "Classes 2: malignant, benign",
-        "Noise that was added binary:0.1,0.3",
-        "Wrong training labels 20.0 %",
-        "the true transition matrix of the noise that was added",
+        "One row is 30 numbers",
+        "Noise put in by this run binary:0.1,0.3, which changes 10.0–30.0 % of the labels, depending on the class",
+        "Wrong training labels 20.0 %, 91 of 455",
+        "the true transition matrix of the noise that was put in",
         "The transition matrix that the loss uses.",
         "12 345 parameters",
         "Loss fpml correction=forward",
         "Method standard Loss",
-        f"Run it again postmax resume {tmp_path / 'run'} --restart",
+        f"In the same folder, from the start: postmax resume {tmp_path / 'run'} --restart",
         "torch 2.13.0",
         "correction: forward",
         hashlib.sha256(b"1").hexdigest(),
     ):
         assert text in page, text
-    assert "labels as given" not in page
+    assert "measured against the labels as given" not in page
 
 
 @pytest.mark.parametrize(
@@ -158,15 +166,17 @@ def test_what_the_loss_takes_as_the_noise(tmp_path, changes, assumed):
     if "transition" in settings:
         made = made.model_copy(update={"transition": settings["transition"]})
     page = words(write_run_page(made, run).read_text("utf-8"))
-    assert f"Noise that the loss assumes {assumed}" in page
+    assert f"Noise that the loss corrects {assumed}" in page
     assert ("The loss does not use it." in page) == (assumed.startswith("none"))
 
 
 def test_each_estimate_counts(tmp_path):
-    made, run = finished(tmp_path / "run", transition=lambda place: [[1 - 0.1 * place, 0.1 * place], [0.1, 0.9]])
+    loss = {"name": "fpml", "correction": "forward"}
+    matrix = {"transition": lambda place: [[1 - 0.1 * place, 0.1 * place], [0.1, 0.9]]}
+    made, run = finished(tmp_path / "run", loss=loss, **matrix)
     page = write_run_page(made.model_copy(update={"transition": "estimated"}), run).read_text("utf-8")
     assert "Estimated transition matrix, mean of 3 estimates" in page
-    assert "a label stays right with a probability from 90% to 90%" in page
+    assert table_with("true class", page)[1] == ["malignant", "90.0 ± 10.0", "10.0 ± 10.0"]
 
 
 def test_where_the_truth_is_not_known_the_page_says_so(tmp_path):
@@ -176,15 +186,18 @@ def test_where_the_truth_is_not_known_the_page_says_so(tmp_path):
     )
     assert "The accuracy is measured against the labels as given." in page
     assert "Wrong training labels not known" in page
-    assert "Data mine.csv" in page
-    assert "wrong labels learnt" not in page.lower()
-    assert "transition matrix of the noise that was added" not in page
+    assert f"Data {path}" in page
+    assert f"postmax noise estimate {path}" in page
+    assert "with a wrong label" not in page
+    assert "transition matrix of the noise" not in page
     assert not (tmp_path / "run" / "transition.png").exists()
 
 
 def test_noise_in_labels_of_unknown_quality(tmp_path):
     page = words(page_of(tmp_path / "run", data={"path": str(tmp_path / "mine.csv")}))
-    assert "20.0 % were changed by this noise. Labels that were wrong before are not counted" in page
+    assert "20.0 %, 91 of 455, were changed by this noise. Labels that were wrong before are not counted" in page
+    assert "20.0 % of the training labels were changed by this run." in page
+    assert "The accuracy is measured against the labels as given." in page
 
 
 def test_nothing_about_tables_or_papers(tmp_path):
@@ -193,6 +206,7 @@ def test_nothing_about_tables_or_papers(tmp_path):
     assert "scale" not in words(page)
     assert 'id="accuracy' not in page
     assert sorted(path.name for path in (tmp_path / "run").glob("*.png")) == [
+        "confusions.png",
         "learning-curves.png",
         "reliability.png",
         "transition.png",
@@ -238,4 +252,257 @@ def test_a_run_that_is_not_done_has_no_page(tmp_path):
     made, run = finished(tmp_path / "run")
     (run.path / "done").unlink()
     with pytest.raises(DataError, match="is not done"):
+        write_run_page(made, run)
+
+
+# Classes
+
+
+def table_with(corner, page):
+    """The texts of the first table whose first cell begins like this, row by row."""
+    for table in re.findall(r"<table.*?</table>", page, flags=re.DOTALL):
+        rows = re.findall(r"<tr.*?</tr>", table, flags=re.DOTALL)
+        cells = [re.findall(r"<t[hd]\b.*?</t[hd]>", row, flags=re.DOTALL) for row in rows]
+        texts = [[words(cell).strip() for cell in row] for row in cells]
+        if texts[0][0].startswith(corner):
+            return texts
+    raise AssertionError(f"no table begins with {corner}")
+
+
+def test_precision_recall_and_f1(tmp_path):
+    page = page_of(tmp_path / "run", seeds=(0,))
+    assert table_with("class", page) == [
+        ["class", "training rows", "test rows", "precision", "recall", "F1"],
+        ["malignant", "210", "42", "94.7 %", "85.7 %", "90.0 %"],  # 36 of 38, 36 of 42
+        ["benign", "360", "72", "92.1 %", "97.2 %", "94.6 %"],  # 70 of 76, 70 of 72
+    ]
+    assert table_with("label ↓", page)[1:] == [
+        ["malignant", "36 85.7 %", "6 14.3 %"],
+        ["benign", "2 2.8 %", "70 97.2 %"],
+    ]
+    assert table_with("label", page[page.index("Largest confusions") :])[1:] == [
+        ["malignant", "benign", "6", "14.3 %"],
+        ["benign", "malignant", "2", "2.8 %"],
+    ]
+    assert "its mean over the classes is 92.3 %" in words(page)
+
+
+def test_the_counts_of_all_seeds_are_taken_together(tmp_path):
+    page = page_of(tmp_path / "run")
+    assert "The counts of all seeds are taken together." in words(page)
+    assert table_with("label ↓", page)[1] == ["malignant", "108 85.7 %", "18 14.3 %"]
+    assert "210–212" in words(page)
+
+
+def test_a_class_that_is_never_predicted_has_no_precision(tmp_path):
+    page = page_of(tmp_path / "run", seeds=(0,), cells=[(0, 1, 3), (1, 1, 7)])
+    assert table_with("class", page)[1] == ["malignant", "15", "3", "–", "0.0 %", "0.0 %"]
+
+
+def test_nothing_wrong_needs_no_confusions(tmp_path):
+    page = words(page_of(tmp_path / "run", cells=[(0, 0, 3), (1, 1, 7)]))
+    assert "No test row is predicted wrongly." in page
+    assert "Largest confusions" not in page
+
+
+@pytest.mark.parametrize("classes", [25, 100, 1000])
+def test_many_classes(tmp_path, classes):
+    names = [f"class {i} of many, with a rather long name" for i in range(classes)]
+    cells = [(i, i, 9) for i in range(classes)] + [(1, 2, 5), (2, 1, 4), (3, 0, 30)]
+    page = page_of(tmp_path / "run", classes=names, cells=sorted(cells), transition=None, noise="symmetric:0.2")
+    assert "Confusion matrix" in page or classes == 1000
+    assert not re.search(r'<table class="matrix"', page)
+    assert (tmp_path / "run" / "confusions.png").exists() == (classes <= 100)
+    text = words(page)
+    first = text.index("Largest confusions")
+    assert text.index(f"{names[3]} {names[0]} 90") < text.index(f"{names[1]} {names[2]} 15", first)
+    if classes > 30:
+        assert "The 15 classes with the lowest F1" in text
+        assert f"All {classes} classes" in text
+        weakest = text[text.index("The 15 classes") :]
+        assert weakest.index(names[3]) < weakest.index(names[1])
+    assert len(page) < 1_500_000
+
+
+def test_other_readings_have_classes_of_their_own(tmp_path):
+    page = words(page_of(tmp_path / "run", readings=("model", "uncorrected"), loss={"correction": "posterior"}))
+    assert "Uncorrected: results for each class" in page
+
+
+# Data
+
+
+def test_columns(tmp_path):
+    table = {
+        "label": "species",
+        "dropped": ["id"],
+        "missing": {"mass": 3, "sex": 2},
+        "columns": [
+            {"name": "mass", "fill": "keep"},
+            {"name": "depth", "fill": None},
+            {"name": "sex", "categories": ["", "female", "male"]},
+        ],
+    }
+    page = page_of(tmp_path / "run", table=table, seeds=(0,), data={"path": str(tmp_path / "mine.csv")})
+    assert table_with("column", page)[1:] == [
+        ["species", "the label", ""],
+        ["mass", "number", "3, filled with the median of the training rows"],
+        ["depth", "number", "none"],
+        ["sex", "2 categories: female, male", "2, a category of their own"],
+        ["id", "not used: dropped", ""],
+    ]
+    assert "3 columns are used as features." in words(page)
+    assert "so a row has 5 numbers." in words(page)
+
+
+def test_images_have_a_shape(tmp_path):
+    assert "an image, 32 × 24 pixels, 3 channels" in words(page_of(tmp_path / "run", shape=(3, 32, 24)))
+
+
+# The estimate
+
+
+def estimates(rates):
+    def estimate(place):
+        rate = rates[place]
+        return estimate_of(Transition.symmetric(2, rate), ["malignant", "benign"], rows=721, rate=rate, reach=0.03)
+
+    return estimate
+
+
+def estimated(folder, seeds, rates, **changes):
+    """A run on data of one's own with an estimate for each seed."""
+    settings = {"data": {"path": str(folder / "mine.csv")}, "noise": "none", "rate": None, "wrong": False, **changes}
+    loss = {"name": "fpml", "correction": "forward"}
+    made, run = finished(folder / "run", seeds=seeds, loss=loss, transition=None, estimate=estimates(rates), **settings)
+    return write_run_page(made.model_copy(update={"transition": "estimated"}), run).read_text("utf-8")
+
+
+def test_an_estimate_has_its_interval(tmp_path):
+    page = estimated(tmp_path, (0,), [0.179])
+    assert "Noise in the training labels: 17.9 % of labels wrong, 95 % interval 14.9–20.9 % (estimated)." in words(page)
+    assert "Estimated noise 17.9 % of labels wrong, 95 % interval 14.9–20.9 %; from 721 training rows" in words(page)
+    assert "not known" not in page[: page.index("Noise hashes")]
+    assert "postmax noise estimate" not in page
+    assert table_with("true class", page)[1] == ["malignant", "82.1 79.1–85.1", "17.9 14.9–20.9"]
+
+
+def test_equal_estimates_are_one(tmp_path):
+    page = estimated(tmp_path, (0, 1), [0.2, 0.2])
+    assert "20.0 % of labels wrong, 95 % interval 17.0–23.0 %" in words(page)
+    assert "of 2 estimates" not in words(page)
+
+
+def test_estimates_that_differ_are_shown_seed_by_seed(tmp_path):
+    page = estimated(tmp_path, (3, 8), [0.1, 0.2])
+    assert "15.0 ± 7.1 % of labels wrong, mean ± standard deviation of 2 seeds" in words(page)
+    shown = table_with("seed", page[page.index("Label noise</h2>") :])
+    assert shown[1:] == [["3", "10.0 %", "7.0–13.0 %"], ["8", "20.0 %", "17.0–23.0 %"]]
+    assert "Estimated transition matrix, mean of 2 estimates" in page
+    assert table_with("true class", page)[1] == ["malignant", "85.0 ± 7.1", "15.0 ± 7.1"]
+
+
+def test_classes_that_the_estimate_says_too_little_about(tmp_path):
+    def estimate(_):
+        return replace(estimates([0.2])(0), unidentified={"benign": "no row has this label"})
+
+    made, run = finished(tmp_path / "run", seeds=(0,), estimate=estimate)
+    page = write_run_page(made, run).read_text("utf-8")
+    assert "Do not rely on the estimate for class benign: no row has this label." in words(page)
+
+
+@pytest.mark.parametrize(
+    ("data", "command"),
+    [
+        (
+            {"path": "/data/my flowers.csv", "labels": "species", "drop": ["id", "name"], "missing": "median"},
+            "postmax noise estimate '/data/my flowers.csv' --label species --drop id,name --missing median",
+        ),
+        ({"path": "/data/features.npz"}, "postmax noise estimate /data/features.npz"),
+        ({"path": "/data/images"}, "It needs features: for images, give it their embeddings as an .npz file."),
+    ],
+)
+def test_where_nothing_is_known_the_page_says_what_estimates_it(tmp_path, data, command):
+    unknown = {"noise": "none", "rate": None, "transition": None, "wrong": False}
+    page = html.unescape(words(page_of(tmp_path / "run", data=data, **unknown)))
+    assert "Wrong training labels not known, and not estimated" in page
+    assert command in page
+
+
+# Curves, calibration, and what there is nothing to show of
+
+
+def test_one_epoch_is_no_curve(tmp_path):
+    made, run = finished(tmp_path / "run")
+    first = [line for line in (run.path / "metrics.jsonl").read_text().splitlines() if json.loads(line)["epoch"] == 1]
+    run.write("metrics.jsonl", "".join(f"{line}\n" for line in first).encode())
+    page = write_run_page(made, run).read_text("utf-8")
+    assert "There are fewer than two epochs to draw." in page
+    assert "The dotted line marks" not in page
+    assert 'id="curves-0' not in page
+
+
+def test_the_epoch_of_the_result_is_named(tmp_path):
+    page = words(page_of(tmp_path / "run", selection="oracle"))
+    assert (
+        "The dotted line marks where the result is taken from: epochs 2–4, oracle, best epoch on the test set." in page
+    )
+
+
+def test_lines_that_hide_each_other_are_dashed(tmp_path):
+    said = "A dashed line lies exactly on another line."
+    made, run = finished(tmp_path / "run", readings=("model", "uncorrected"), loss={"correction": "posterior"})
+    assert said not in write_run_page(made, run).read_text("utf-8")
+    records = [json.loads(line) for line in (run.path / "metrics.jsonl").read_text().splitlines()]
+    same = [{**record, "uncorrected_test_accuracy": record["test_accuracy"]} for record in records]
+    run.write("metrics.jsonl", "".join(f"{json.dumps(record)}\n" for record in same).encode())
+    page = write_run_page(made, run).read_text("utf-8")
+    assert said in page
+    assert "stroke-dasharray" in page
+
+
+def test_few_bins_are_no_diagram(tmp_path):
+    made, run = finished(tmp_path / "run", seeds=(0,))
+    result = json.loads((run.path / "result.json").read_text())
+    bins = {"count": [0, 30, 84], "confidence": [0.0, 0.5, 0.9], "accuracy": [0.0, 0.5, 0.8]}
+    result["seeds"][0]["readings"]["model"]["reliability"] = bins
+    run.finish(result)
+    page = write_run_page(made, run).read_text("utf-8")
+    assert "There is no diagram" in page
+    assert "The upper plot" not in page
+    # (30 · 0.5 + 84 · 0.9) / 114 = 79.5 %, and the accuracy of the example is 90 %
+    assert table_with("reading", page)[1] == [
+        "the network",
+        "79.5 %",
+        "90.0 %",
+        "−10.5 points: not sure enough",
+        "2.0 %",
+    ]
+
+
+# Running it again
+
+
+def test_the_settings_on_the_page_are_those_of_the_run(tmp_path):
+    made, run = finished(tmp_path / "run", data={"name": "breast-cancer", "root": "/somewhere"}, seeds=(4, 2))
+    page = write_run_page(made, run).read_text("utf-8")
+    shown = html.unescape(re.search(r'aria-label="Configuration"><code>(.*?)</code>', page, flags=re.DOTALL)[1])
+    (tmp_path / "run.yaml").write_text(shown)
+    assert read_config(tmp_path / "run.yaml").run_id == made.run_id
+    assert "/somewhere" not in page
+
+
+def test_a_run_of_an_older_version(tmp_path):
+    page = words(page_of(tmp_path / "run", cells=None))
+    assert "This run did not record them: it was begun with an older version of postmax." in page
+    assert "Test accuracy 91.0 ± 1.0 %" in page
+    assert "One row is" not in page
+
+
+@pytest.mark.parametrize("name", ["data.json", "confusions.json"])
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"format": "another"}'])
+def test_damage_is_named(tmp_path, name, content):
+    made, run = finished(tmp_path / "run")
+    (run.path / name).write_text(content)
+    with pytest.raises(DataError, match=name):
         write_run_page(made, run)

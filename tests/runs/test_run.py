@@ -525,6 +525,7 @@ def test_files_of_a_finished_run(tmp_path):
     result = execute(small_config(), tmp_path / "a" / "b", checkpoint_seconds=0)
     names = {path.name for path in (tmp_path / "a" / "b").iterdir()}
     expected = {"config.yaml", "environment.json", "metrics.jsonl", "result.json", "done", "model.safetensors"}
+    expected |= {"data.json", "confusions.json"}
     assert expected <= names <= expected | {"lock"}
     run = RunFolder(tmp_path / "a" / "b")
     assert run.state == "done"

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 from safetensors.torch import load_file
-from small_runs import image_archive, own_config, small_config
+from small_runs import estimate_of, image_archive, own_config, small_config
 from torch import nn
 
 from postmax import models
@@ -198,9 +198,10 @@ def test_the_other_seeds_of_a_run_do_not_matter(tmp_path):
 @pytest.mark.parametrize("correction", ["forward", "objective", "posterior", "factored"])
 def test_each_seed_has_its_own_estimate(tmp_path, monkeypatch, correction):
     def estimate(train, _):
-        return Transition.symmetric(2, 0.1 + float(train.labels[:9].double().mean()) / 4)
+        noise = Transition.symmetric(2, 0.1 + float(train.labels[:9].double().mean()) / 4)
+        return estimate_of(noise, train.classes)
 
-    monkeypatch.setattr(prepare, "estimated_transition", estimate)
+    monkeypatch.setattr(prepare, "estimated_noise", estimate)
     chosen = ("transition=estimated", f"loss.correction={correction}", "data.validation_share=0.2")
     execute(small_config("seeds=[0, 1]", *chosen), tmp_path / "both")
     noises = {prepare.prepare(small_config(f"seeds=[{seed}]", *chosen), seed).transition.definition for seed in (0, 1)}

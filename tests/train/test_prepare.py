@@ -3,13 +3,12 @@
 import re
 import time
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
-from small_runs import feature_archive, image_archive, own_config, small_config, write_idx
+from small_runs import estimate_of, feature_archive, image_archive, own_config, small_config, write_idx
 
 from postmax import data
 from postmax.errors import DataError, InputError
@@ -281,7 +280,7 @@ def test_the_estimate_sees_training_rows_and_noisy_labels_only(monkeypatch, tmp_
 
     def estimate(posteriors, labels, **options):
         seen.update(posteriors=posteriors, labels=labels, **options)
-        return SimpleNamespace(transition=Transition.binary(e0=0.2, e1=0.3))
+        return estimate_of(Transition.binary(e0=0.2, e1=0.3), options["classes"])
 
     monkeypatch.setattr(estimates, "estimate_transition", estimate)
     monkeypatch.setenv("POSTMAX_DATA", str(tmp_path))  # where no estimate is kept yet

@@ -127,3 +127,18 @@ def test_where_the_truth_is_not_known():
     found = learnt(torch.tensor([[0, 0, -1], [0, 1, 1]]), labels, None)
     assert found.given == pytest.approx([0.5, 1 / 3])
     assert found.right_labels == found.wrong_labels == found.recovered == []
+
+
+def test_confusion_against_a_loop():
+    posterior, labels = some_posteriors()
+    scores = score(posterior, labels)
+    for lane in range(3):
+        found = scores.confusion(lane)
+        for i in range(4):
+            for j in range(4):
+                pairs = zip(posterior[lane].tolist(), labels[lane].tolist(), strict=True)
+                naive = sum(label == i and row.index(max(row)) == j for row, label in pairs)
+                assert sum(rows for label, predicted, rows in found if (label, predicted) == (i, j)) == naive
+        assert found == sorted(found)
+        right = sum(rows for label, predicted, rows in found if label == predicted)
+        assert right / 400 == pytest.approx(scores.accuracy[lane])

@@ -23,9 +23,12 @@ from postmax.errors import DataError, DivergedError, InputError, PostmaxWarning
 from postmax.files import existing_file
 from postmax.registry import unknown_name
 from postmax.report.numbers import per_cent
+from postmax.report.run.facts import judged_by_labels_as_given
+from postmax.report.run.noise import estimate_in_words
 from postmax.report.run_page import write_run_page
 from postmax.report.selection_words import SELECTION_IN_WORDS
 from postmax.runs import RunFolder, execute
+from postmax.runs.details import read_estimates
 from postmax.train import RunConfig, make_config, resolve
 from postmax.train.build import check_names
 from postmax.train.config import DataConfig
@@ -206,11 +209,15 @@ def _run(config: RunConfig, folder: RunFolder, as_json: bool, *, previous: bool 
 def _tell(config: RunConfig, folder: RunFolder, page: Path) -> None:
     result = folder.result()
     noise = result["seeds"][0]["noise"]
-    rate = "not known" if noise["rate"] is None else f"{noise['rate']:.1%}"
+    estimates = read_estimates(folder, [seed["seed"] for seed in result["seeds"]])
+    rate = "" if estimates else "wrong labels: not known, "
+    rate = rate if noise["rate"] is None else f"wrong labels: {noise['rate']:.1%}, "
     typer.echo(
         f"{result['train_rows']} training rows, {result['test_rows']} test rows, {len(result['classes'])} classes; "
-        f"wrong labels: {rate}, labels SHA-256 {noise['sha256'][:16]}…"
+        f"{rate}labels SHA-256 {noise['sha256'][:16]}…"
     )
+    if estimates:
+        typer.echo(f"noise: {estimate_in_words(estimates)}")
     for reading in result["seeds"][0]["readings"]:
         found = [seed["readings"][reading] for seed in result["seeds"]]
         rule = config.selection.replace("-", "_")
@@ -218,7 +225,7 @@ def _tell(config: RunConfig, folder: RunFolder, page: Path) -> None:
         name = "test accuracy" if reading == "model" else f"test accuracy, {reading}"
         typer.echo(f"{name} ({SELECTION_IN_WORDS[config.selection]}): {_spread([one['accuracy'] for one in chosen])}")
         typer.echo(f"  calibration error: {_spread([one['calibration_error'] for one in chosen])}")
-    if noise["rate"] is None:
+    if judged_by_labels_as_given(config, result):
         typer.echo("  (compared with the labels as given: where a label is wrong, a right answer counts as an error)")
     last = [record for record in folder.metrics() if record["epoch"] == result["epochs"]]
     learnt = [record["wrong_labels_learnt"] for record in last if "wrong_labels_learnt" in record]

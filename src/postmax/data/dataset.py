@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from postmax.data.table_reading import TableReading
 from postmax.errors import DataError
 
 
@@ -58,6 +59,7 @@ class Dataset:
         classes: One name for each class.
         clean_labels: The true labels if they are known and differ from `labels`; for evaluation only.
         statistics: Channel statistics of the images, if they are published.
+        table: How the columns were read, if the rows come from a table of your own.
         notes: What the reader noticed and a person should know, such as a feature that looks like a row number.
     """
 
@@ -67,6 +69,7 @@ class Dataset:
     classes: tuple[str, ...]
     clean_labels: Tensor | None = None
     statistics: Statistics | None = None
+    table: TableReading | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

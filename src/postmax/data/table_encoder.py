@@ -22,6 +22,8 @@ Missing = Literal["error", "median", "keep"]
 Features: TypeAlias = npt.NDArray[np.float32]
 
 _MOST_CATEGORIES = 100
+# JSON has no NaN, so this word says in a file that missing values stay missing.
+_KEEP = "keep"
 
 
 @dataclass(frozen=True)
@@ -184,17 +186,24 @@ class TableEncoder:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the encoder as plain values, for a JSON file."""
-        return {"columns": [asdict(column) for column in self.columns]}
+        return {"columns": [_plain(column) for column in self.columns]}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> TableEncoder:
         """Return the encoder that `to_dict` described."""
         return cls(
             tuple(
-                CategoryColumn(c["name"], tuple(c["categories"])) if "categories" in c else NumberColumn(**c)
+                CategoryColumn(c["name"], tuple(c["categories"]))
+                if "categories" in c
+                else NumberColumn(c["name"], float("nan") if c["fill"] == _KEEP else c["fill"])
                 for c in content["columns"]
             )
         )
+
+
+def _plain(column: NumberColumn | CategoryColumn) -> dict[str, Any]:
+    found = asdict(column)
+    return found if found.get("fill") is None or not np.isnan(found["fill"]) else {**found, "fill": _KEEP}
 
 
 def _fit_column(

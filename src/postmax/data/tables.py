@@ -22,6 +22,7 @@ from postmax.data.number_text import Decimal
 from postmax.data.problems import Problems
 from postmax.data.reading import Reading, refuse_idle_for_file
 from postmax.data.table_encoder import CategoryColumn, Missing, TableEncoder
+from postmax.data.table_reading import TableReading
 from postmax.files import existing_file
 from postmax.labels import EncodedLabels, encode_labels, label_problems
 
@@ -79,7 +80,7 @@ def read_table(
             encoder = TableEncoder.fitted(usable, categorical, missing, decimal, problems)
         inputs = encoder.encoded(usable, decimal, file.rows, problems)
         encoded = _encode_labels(file, name, decimal, min_classes, problems)
-    assert encoded is not None  # noqa: S101  (else there was a problem)
+    assert encoded is not None and name is not None  # noqa: S101, PT018  (else there was a problem)
     texts = {column.name for column in encoder.columns if isinstance(column, CategoryColumn)} - {*categorical}
     notes = column_notes(features, texts, reading.drop, decimal, file.rows)
     return Dataset(
@@ -88,6 +89,7 @@ def read_table(
         labels=encoded.codes,
         classes=tuple(map(str, encoded.classes)),
         notes=notes + class_notes(encoded.classes, encoded.codes),
+        table=TableReading.of(name, tuple(column for column in file.names if column in drop), encoder, inputs),
     )
 
 

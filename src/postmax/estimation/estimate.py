@@ -12,7 +12,7 @@ from torch import Tensor
 
 from postmax.files import atomic_write
 from postmax.transition import Transition
-from postmax.transition.estimate_file import FORMAT, read_estimate
+from postmax.transition.estimate_file import FORMAT, estimate_fields, read_estimate
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +84,15 @@ class TransitionEstimate:
             "lower": self.interval[0].tolist(),
             "upper": self.interval[1].tolist(),
         }
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any], where: str = "the estimate") -> TransitionEstimate:
+        """Return the estimate that `to_dict` described.
+
+        Raises:
+            DataError: If the content is not an estimate. `where` names it in the message.
+        """
+        return cls(**estimate_fields(content, where))
 
     def save(self, path: str | Path) -> None:
         """Write everything as JSON into a file, which appears when it is complete."""

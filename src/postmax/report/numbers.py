@@ -64,3 +64,28 @@ def ranges(numbers: Sequence[int]) -> str:
         else:
             parts.append([number])
     return ", ".join(from_to(part) for part in parts)
+
+
+def one_per_cent(share: float) -> str:
+    """Return one share between 0 and 1, in per cent.
+
+    Example:
+        >>> one_per_cent(0.1234)
+        '12.3 %'
+    """
+    return per_cent([share])
+
+
+def interval_per_cent(low: float, high: float) -> str:
+    """Return an interval of shares between 0 and 1, in per cent.
+
+    Example:
+        >>> interval_per_cent(0.15, 0.2104)
+        '15.0–21.0 %'
+    """
+    return f"{100 * low:.1f}–{100 * high:.1f} %"
+
+
+def thousands(number: int) -> str:
+    """Return a number with narrow spaces between the thousands."""
+    return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-import numpy as np
-
-from postmax.report import run_facts
-from postmax.report.content import Group, NoiseMatrix, Series
+from postmax.estimation import TransitionEstimate
+from postmax.report.content import NoiseMatrix
 from postmax.report.noise_hashes import noise_hashes
-from postmax.report.numbers import from_to, per_cent, ranges
+from postmax.report.numbers import from_to, per_cent, ranges, thousands
 from postmax.report.page import make_folder, write_page
-from postmax.report.pictures import traces
-from postmax.report.pictures.canvas import colours, house_style, short
-from postmax.report.pictures.gallery import (
-    Legend,
-    Picture,
-    curve_pictures,
-    reliability_pictures,
-    transition_pictures,
-)
+from postmax.report.pictures.run_curves import Curves, curves_of
+from postmax.report.run import facts
+from postmax.report.run.calibration import calibration_row
+from postmax.report.run.classes import ClassResults, class_results
+from postmax.report.run.columns import column_table
+from postmax.report.run.noise import estimate_in_words, noise_part
+from postmax.report.run.pictures import draw
 from postmax.report.selection_words import SELECTION_IN_WORDS, headline_first
-from postmax.report.settings import common_settings, settings_as_yaml
+from postmax.runs.details import read_confusions, read_data, read_estimates
 from postmax.runs.folder import RunFolder
 from postmax.train.config import RunConfig
-from postmax.train.records import EpochRecord, Evaluation, RunResult
-
-# The measures of training, which are the same for all readings of a run.
-_OF_TRAINING = (traces.MEMORISED, traces.RIGHT, traces.RECOVERED)
+from postmax.train.records import DataRecord, Evaluation, RunResult, SeedConfusions
 
 
 @dataclass(frozen=True)
@@ -45,28 +39,20 @@ class SelectedEpoch:
 
 @dataclass(frozen=True)
 class ReadingResults:
-    """The results of one reading: the headline first, the oracle last."""
+    """The results of one reading: the headline first, the oracle last; and the results of each class."""
 
+    name: str
     label: str
     about: str
     epochs: tuple[SelectedEpoch, ...]
-
-
-@dataclass(frozen=True)
-class RunPictures:
-    """The plots of the page of a run."""
-
-    key: Legend
-    curves: list[Picture]
-    more_curves: list[Picture]
-    noise: list[Picture]
-    reliability: list[Picture]
+    classes: ClassResults | None
 
 
 def write_run_page(config: RunConfig, run: RunFolder) -> Path:
     """Write report.html and its plots into the folder of a run that is done.
 
-    The same run gives the same bytes.
+    The same run gives the same bytes. A run of an older version of postmax has recorded less; the page says what it
+    lacks.
 
     Args:
         config: The configuration of the run.
@@ -80,29 +66,49 @@ def write_run_page(config: RunConfig, run: RunFolder) -> Path:
     """
     result = run.result()
     make_folder(run.path)
-    readings = list(result["seeds"][0]["readings"])
+    rule = config.selection.replace("-", "_")
+    data, estimates = read_data(run), read_estimates(run, [seed["seed"] for seed in result["seeds"]])
+    readings = _readings(config, result, read_confusions(run), data)
+    labels = {one.name: one.label for one in readings}
+    curves = curves_of(run.metrics(), list(labels.items()))
+    selected = [one["epoch"] for one in _evaluations(result, "model", config.selection)]
+    noise = noise_part(config, result, estimates)
+    confusions = {
+        one.name: NoiseMatrix(f"Confusions, {one.label}", tuple(result["classes"]), one.classes.shares)
+        for one in readings
+        if one.classes is not None
+    }
+    matrix = None if noise.matrix is None else noise.matrix.picture
     return write_page(
         "run.html.jinja",
         run.path,
-        title=run_facts.title(config),
-        summary=_summary(config, result),
-        data=run_facts.data_facts(config, result),
-        noise_facts=run_facts.noise_facts(config, result),
-        training=run_facts.training_facts(config, result),
-        truth_is_known=run_facts.truth_is_known(result),
-        results=[_results(config, result, name) for name in readings],
-        seeds=_each_seed(config, result, readings),
+        title=facts.title(config),
+        answer=_answer(config, result, estimates),
+        as_given=facts.judged_by_labels_as_given(config, result),
+        results=readings,
+        seeds=_each_seed(config, result, list(labels)),
         number_of_seeds=len(result["seeds"]),
-        pictures=_draw(config, result, run),
-        about_curves=_about_curves(result, run),
-        assumes_noise=run_facts.assumes_noise(config),
-        command=f"postmax resume {shlex.quote(str(run.path))} --restart",
-        configuration=settings_as_yaml(common_settings([config])),
+        data=facts.data_facts(config, result, data),
+        columns=column_table(data),
+        training=facts.training_facts(config, result),
+        noise=noise,
+        about_curves=_about_curves(config, result, curves, selected),
+        calibration=[calibration_row(result, one.name, rule, one.label) for one in readings],
+        pictures=draw(result, labels, curves, selected, matrix, confusions, run.path),
+        again=f"postmax resume {shlex.quote(str(run.path))} --restart",
+        elsewhere="postmax train --config run.yaml" + (" data.path=FILE" if config.data.path is not None else ""),
+        configuration=_settings(config),
         environment=result["environment"],
-        noise=noise_hashes([{seed["seed"]: seed["noise"] for seed in result["seeds"]}]),
+        hashes=noise_hashes([{seed["seed"]: seed["noise"] for seed in result["seeds"]}]),
+        run_id=result["run_id"],
         seconds=result["seconds"],
         numbers=f"Seed{'s' if len(config.seeds) > 1 else ''} {ranges(sorted(config.seeds))}",
     )
+
+
+def _settings(config: RunConfig) -> str:
+    """Return all settings as a configuration file, without the folder of the data sets on this machine."""
+    return config.model_copy(update={"data": config.data.model_copy(update={"root": None})}).to_yaml()
 
 
 def _evaluations(result: RunResult, reading: str, rule: str) -> list[Evaluation]:
@@ -111,23 +117,53 @@ def _evaluations(result: RunResult, reading: str, rule: str) -> list[Evaluation]
     return [cast("Evaluation", one) for one in found if one is not None]
 
 
-def _summary(config: RunConfig, result: RunResult) -> str:
+def _answer(config: RunConfig, result: RunResult, estimates: Sequence[TransitionEstimate]) -> str:
+    """Return the result in one or two sentences."""
+
     def accuracy(reading: str) -> str:
         return per_cent([one["accuracy"] for one in _evaluations(result, reading, config.selection)])
 
     seeds = len(result["seeds"])
-    number = "one seed" if seeds == 1 else f"mean ± standard deviation of {seeds} seeds"
-    text = f"Test accuracy {accuracy('model')} ({number}, {SELECTION_IN_WORDS[config.selection]})."
+    number = "one seed" if seeds == 1 else f"mean ± standard deviation of n = {seeds} seeds"
+    rows = f"{thousands(result['test_rows'])} test rows"
+    text = f"Test accuracy {accuracy('model')} on {rows} ({number}, {SELECTION_IN_WORDS[config.selection]})."
     if "uncorrected" in result["seeds"][0]["readings"]:
         text += f" Without the posterior correction, the same networks reach {accuracy('uncorrected')}."
+    rates = [seed["noise"]["rate"] for seed in result["seeds"]]
+    if known := [rate for rate in rates if rate]:
+        happened = "are wrong" if config.data.path is None else "were changed by this run"
+        text += f" {per_cent(known if len(set(known)) > 1 else known[:1])} of the training labels {happened}."
+    if estimates:
+        text += f" Noise in the training labels: {estimate_in_words(estimates)}."
     return text
 
 
-def _results(config: RunConfig, result: RunResult, reading: str) -> ReadingResults:
-    readings = list(result["seeds"][0]["readings"])
-    rules = sorted(SELECTION_IN_WORDS, key=lambda rule: headline_first(rule, config.selection))
+def _readings(
+    config: RunConfig, result: RunResult, confusions: Sequence[SeedConfusions], data: DataRecord | None
+) -> list[ReadingResults]:
+    names = list(result["seeds"][0]["readings"])
+    return [
+        ReadingResults(
+            name=name,
+            label=facts.reading_label(name, names),
+            about=facts.reading_in_words(name, names, config),
+            epochs=_selected_epochs(config, result, name),
+            classes=class_results(
+                result["classes"],
+                confusions,
+                data,
+                name,
+                config.selection.replace("-", "_"),
+                own_rows=name.removesuffix("-uncorrected") not in config.data.also_test,
+            ),
+        )
+        for name in names
+    ]
+
+
+def _selected_epochs(config: RunConfig, result: RunResult, reading: str) -> tuple[SelectedEpoch, ...]:
     epochs = []
-    for rule in rules:
+    for rule in sorted(SELECTION_IN_WORDS, key=lambda rule: headline_first(rule, config.selection)):
         if found := _evaluations(result, reading, rule):
             words = SELECTION_IN_WORDS[rule].partition(":")[0]  # the page itself explains the oracle
             epochs.append(
@@ -138,11 +174,10 @@ def _results(config: RunConfig, result: RunResult, reading: str) -> ReadingResul
                     epoch=from_to([one["epoch"] for one in found]),
                 )
             )
-    about = run_facts.reading_in_words(reading, readings, config)
-    return ReadingResults(run_facts.reading_label(reading, readings), about, tuple(epochs))
+    return tuple(epochs)
 
 
-def _each_seed(config: RunConfig, result: RunResult, readings: list[str]) -> list[tuple[int, list[str]]]:
+def _each_seed(config: RunConfig, result: RunResult, readings: Sequence[str]) -> list[tuple[int, list[str]]]:
     """Return the accuracy of every reading under the headline's rule, seed by seed."""
     columns = [[one["accuracy"] for one in _evaluations(result, name, config.selection)] for name in readings]
     return [
@@ -150,63 +185,14 @@ def _each_seed(config: RunConfig, result: RunResult, readings: list[str]) -> lis
     ]
 
 
-def _draw(config: RunConfig, result: RunResult, run: RunFolder) -> RunPictures:
-    readings = list(result["seeds"][0]["readings"])
-    metrics = tuple(run.metrics())
-    series = tuple(
-        Series(
-            label=run_facts.reading_label(name, readings),
-            # Training does not depend on the reading, so its measures are drawn once, with the first reading.
-            metrics=metrics if name == readings[0] else tuple(map(_without_training, metrics)),
-            reliability=tuple(seed["readings"][name]["reliability"] for seed in result["seeds"]),
-            reading=name,
-        )
-        for name in readings
-    )
-    group = Group("", "", series)
-    chosen = colours(tuple(one.label for one in series))
-    with house_style():
-        first, more = curve_pictures([group], chosen, run.path)
-        return RunPictures(
-            key=tuple((short(label), colour) for label, colour in chosen.items()) if len(chosen) > 1 else (),
-            curves=first,
-            more_curves=more,
-            noise=transition_pictures(_matrices(config, result), run.path),
-            reliability=reliability_pictures([group], chosen, run.path),
-        )
-
-
-def _without_training(record: EpochRecord) -> EpochRecord:
-    return cast("EpochRecord", {key: value for key, value in record.items() if key not in _OF_TRAINING})
-
-
-def _about_curves(result: RunResult, run: RunFolder) -> str:
+def _about_curves(config: RunConfig, result: RunResult, curves: Sequence[Curves], selected: Sequence[int]) -> str:
     """Return how to read the learning curves: only about what is drawn."""
-    measured = {key for record in run.metrics() for key in record}
-    parts = ["Test accuracy: the accuracy on the test set."]
-    if traces.MEMORISED in measured:
-        parts.append("Wrong labels learnt: the share of the wrong training labels that the network predicts.")
-    if traces.RIGHT in measured:
-        parts.append("Right labels learnt: the share of the right training labels that it predicts.")
-    if traces.RECOVERED in measured:
-        parts.append("Wrong labels recovered: the share of the wrongly labelled rows whose true class it predicts.")
+    parts = [f"{plot.title}: {plot.about}" for plot in curves]
+    epoch = f"epoch {selected[0]}" if len(set(selected)) == 1 else f"epochs {from_to(selected)}"
+    rule = SELECTION_IN_WORDS[config.selection].partition(":")[0]
+    parts.append(f"The dotted line marks where the result is taken from: {epoch}, {rule}.")
     if len(result["seeds"]) > 1:
         parts.append("Lines are means over the seeds, bands one standard deviation.")
-    if len(result["seeds"][0]["readings"]) > 1:
-        parts.append(
-            "A dashed line lies exactly on another line. Training is the same for all readings and drawn once."
-        )
-    return " ".join([*parts, "The first epochs may lie outside the frame."])
-
-
-def _matrices(config: RunConfig, result: RunResult) -> list[NoiseMatrix]:
-    """Return the transition matrix of the run; where each seed has its own estimate, their mean."""
-    found = [seed["transition"] for seed in result["seeds"] if seed["transition"]]
-    if not found:
-        return []
-    distinct = len({tuple(map(tuple, matrix)) for matrix in found})
-    matrix = np.mean(np.array(found), axis=0) if distinct > 1 else np.array(found[0])
-    title = "Estimated transition matrix" if config.transition == "estimated" else "Transition matrix"
-    if distinct > 1:
-        title += f", mean of {distinct} estimates"
-    return [NoiseMatrix(title, tuple(result["classes"]), tuple(tuple(map(float, row)) for row in matrix))]
+    if any(len({line.band for line in plot.lines}) < len(plot.lines) for plot in curves):
+        parts.append("A dashed line lies exactly on another line.")
+    return " ".join(parts)

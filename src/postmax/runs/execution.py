@@ -14,12 +14,14 @@ import torch
 from postmax.errors import DivergedError, InputError
 from postmax.runs import checkpoint
 from postmax.runs.checkpoint import Checkpoint, DamagedRun
+from postmax.runs.details import write_details
 from postmax.runs.environment import environment
 from postmax.runs.folder import RunFolder
 from postmax.runs.remedies import start_again
 from postmax.runs.saved import save_weights
 from postmax.train.build import Built, build
 from postmax.train.config import RunConfig
+from postmax.train.confusions import Confusions
 from postmax.train.own_files import resolve
 from postmax.train.records import EpochRecord, RunResult
 from postmax.train.repeatable import repeatable_torch
@@ -128,6 +130,7 @@ class _Execution:
         self.run, self.config, self.built, self.progress = run, config, built, progress
         self.checkpoint_seconds = checkpoint_seconds
         self.keeper = Keeper(config)
+        self.confusions = Confusions(len(config.seeds))
         self.records: list[EpochRecord] = []
         self.done, self.seconds = 0, 0.0
         if previous:
@@ -158,6 +161,14 @@ class _Execution:
         result = self._result()
         if self.config.save_model:
             save_weights(self.run, self.config, self.built, self.keeper.weights)
+        write_details(
+            self.run,
+            self.built,
+            [
+                {"seed": seed["seed"], "readings": self.confusions.of(lane, seed["readings"])}
+                for lane, seed in enumerate(result["seeds"])
+            ],
+        )
         self.run.finish(result)
         return result
 
@@ -168,6 +179,7 @@ class _Execution:
             with trainer.averaged():
                 scores = trainer.judge(self.built.evaluator, records)
                 self.keeper.look(trainer.weights, records, scores, last=last)
+                self.confusions.look(records, scores, last=last)
         self.run.append("metrics.jsonl", "".join(map(_line, records)))
         self.records += records
         self.done = epoch + 1
@@ -186,13 +198,15 @@ class _Execution:
         self.run.write("metrics.jsonl", "".join(map(_line, self.records)).encode())
 
     def _save(self) -> None:
-        trainer, kept = self.built.trainer.save(), self.keeper.save()
+        trainer, kept, confusions = self.built.trainer.save(), self.keeper.save(), self.confusions.save()
         tensors = named("trainer", trainer.tensors) | named("kept", kept.tensors)
+        tensors |= named("confusions", confusions.tensors)
         values = {
             "run_id": self.config.run_id,
             "seconds": self.seconds,
             "trainer": dict(trainer.values),
             "kept": dict(kept.values),
+            "confusions": dict(confusions.values),
         }
         checkpoint.save(self.run.path, Checkpoint(self.done, tensors, values))
 
@@ -207,6 +221,8 @@ class _Execution:
                 f"{start_again(self.run.path)}"
             ) from error
         self.keeper.restore(saved.part("kept"), saved.values["kept"])
+        if "confusions" in saved.values:  # checkpoints of older versions lack them
+            self.confusions.restore(State(saved.part("confusions"), saved.values["confusions"]))
         self.done, self.seconds = saved.epoch, saved.values["seconds"]
         self.records = [record for record in self.run.metrics() if record["epoch"] <= self.done]
         if len(self.records) != self.done * len(self.config.seeds):

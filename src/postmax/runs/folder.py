@@ -20,13 +20,20 @@ from postmax.train.config import RunConfig, read_config
 from postmax.train.records import EpochRecord, RunResult
 
 _CHECKPOINTS = (checkpoint.NAME, checkpoint.PREVIOUS)
-_WRITTEN = ("metrics.jsonl", "failure.json", "result.json", "environment.json", "report.html")
+_WRITTEN = (
+    *("metrics.jsonl", "failure.json", "result.json", "data.json", "confusions.json", "environment.json"),
+    "report.html",
+)
+# Several seeds have a file each.
+_WRITTEN_FOR_SEEDS = ("model*.safetensors", "transition*.json")
 
 State = Literal["new", "started", "failed", "done"]
 
 
 class RunFolder:
     """One run on disk: `config.yaml`, `environment.json`, `metrics.jsonl`, a checkpoint, `result.json`, `done`.
+
+    `runs/details.py` adds files that say more about the data and the result.
 
     Example:
         >>> import tempfile
@@ -178,11 +185,12 @@ class RunFolder:
         (self.path / "done").unlink(missing_ok=True)
         for name in (*_CHECKPOINTS, *_WRITTEN):
             (self.path / name).unlink(missing_ok=True)
-        for weights in self.path.glob("model*.safetensors"):
-            weights.unlink()
+        for names in _WRITTEN_FOR_SEEDS:
+            for file in self.path.glob(names):
+                file.unlink()
 
     def sweep_up(self) -> None:
         """Delete files that a killed process left half written. Their names contain the names they were to get."""
-        for name in (*_CHECKPOINTS, *_WRITTEN, "done", "config.yaml", "model"):
+        for name in (*_CHECKPOINTS, *_WRITTEN, "done", "config.yaml", "model", "transition"):
             for leftover in self.path.glob(f".{name}*.*"):
                 leftover.unlink(missing_ok=True)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
 from postmax.data import Dataset
 from postmax.data.files import data_root
 from postmax.errors import DataError
-from postmax.estimation import estimate_transition
+from postmax.estimation import TransitionEstimate, estimate_transition
 from postmax.files import atomic_write
 from postmax.once import alone_with
 from postmax.transition import Transition
@@ -20,12 +22,12 @@ from postmax.transition.noisy_labels import sha256_of_labels
 
 # Raise this number when the estimate for the same rows changes.
 _GENERATION = 1
-# A run needs the matrix and no intervals, so there are as few replicates as possible.
-REPLICATES = 2
+# Enough for an interval, by Student's t, and little beside the time that the estimate itself takes.
+REPLICATES = 20
 
 
-def estimated_transition(train: Dataset, features: Tensor) -> Transition:
-    """Return the noise of the training labels, estimated from the training rows alone.
+def estimated_noise(train: Dataset, features: Tensor) -> TransitionEstimate:
+    """Return the noise of the training labels with its intervals, estimated from the training rows alone.
 
     An estimate takes a minute for 50 000 rows, so it is kept in the folder of the data sets. If several processes need
     the same estimate, one of them estimates.
@@ -36,22 +38,21 @@ def estimated_transition(train: Dataset, features: Tensor) -> Transition:
     """
     path = kept_at(train, features)
     with ExitStack() as stack:
-        if not path.exists():
+        kept = _read(path, train.num_classes)
+        if "format" not in kept:  # there is none, or an older version kept the matrix alone
             # If the folder cannot be written, the run goes on, and the next one estimates again.
             with suppress(OSError, DataError):
                 stack.enter_context(alone_with(path, what="an estimate of the noise"))
-        if path.exists():
-            return _read(path, train.num_classes)
-        estimate = estimate_transition(
-            None, train.labels, features=features, classes=train.classes, replicates=REPLICATES, seed=0
-        )
-        text = json.dumps({"matrix": estimate.transition.matrix.tolist()})
-        with suppress(OSError, DataError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_write(path) as file:
-                file.write(text.encode())
-    # The text is read back, so that a resumed run uses exactly the same numbers as this one.
-    return _from_text(text, train.num_classes)
+            kept = _read(path, train.num_classes)
+        if "format" not in kept:
+            found = estimate_transition(
+                None, train.labels, features=features, classes=train.classes, replicates=REPLICATES, seed=0
+            )
+            # A matrix that was kept stays, so that a run that used it before goes on with exactly the same numbers.
+            # The text is read back, so that a resumed run uses exactly the same numbers as this one.
+            kept = json.loads(json.dumps({**found.to_dict(), **kept}))
+            _write(path, kept)
+    return _with_names(TransitionEstimate.from_dict(kept, "the training labels"), train.classes)
 
 
 def kept_at(train: Dataset, features: Tensor) -> Path:
@@ -61,17 +62,38 @@ def kept_at(train: Dataset, features: Tensor) -> Path:
     return data_root() / "estimates" / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
 
 
-def _read(path: Path, num_classes: int) -> Transition:
+def _read(path: Path, num_classes: int) -> dict[str, Any]:
+    """Return a kept estimate, checked; nothing if none is kept."""
+    if not path.exists():
+        return {}
     try:
-        return _from_text(path.read_text(encoding="utf-8"), num_classes)
+        kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        found = Transition(kept["matrix"]).num_classes
+        if "format" in kept:
+            TransitionEstimate.from_dict(kept, str(path))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from error
     except (ValueError, TypeError, KeyError) as error:
-        raise DataError(f"{path} is damaged ({error}); delete it, and the noise is estimated again.") from error
+        raise _damaged(path, str(error)) from error
+    if found != num_classes:
+        raise _damaged(path, f"it is about {found} classes, not {num_classes}")
+    return kept
 
 
-def _from_text(text: str, num_classes: int) -> Transition:
-    transition = Transition(json.loads(text)["matrix"], definition="estimated")
-    if transition.num_classes != num_classes:
-        raise ValueError(f"it is about {transition.num_classes} classes, not {num_classes}")
-    return transition
+def _damaged(path: Path, reason: str) -> DataError:
+    return DataError(f"{path} is damaged ({reason}); delete it, and the noise is estimated again.")
+
+
+def _write(path: Path, kept: dict[str, Any]) -> None:
+    # If the folder cannot be written, the run goes on, and the next one estimates again.
+    with suppress(OSError, DataError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(path) as file:
+            file.write(json.dumps(kept).encode())
+
+
+def _with_names(found: TransitionEstimate, classes: tuple[str, ...]) -> TransitionEstimate:
+    """Return the estimate with the names of these classes: the same rows may have been read with other names."""
+    names = dict(zip(found.classes, classes, strict=True))
+    unidentified: dict[str | int, str] = {names[name]: reason for name, reason in found.unidentified.items()}
+    return replace(found, classes=classes, unidentified=unidentified)

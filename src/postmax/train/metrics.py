@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,11 +24,23 @@ class Scores:
         accuracy: The share of rows whose most probable class is the label.
         calibration_error: The mean distance of confidence and accuracy over equal bins of confidence, weighted by rows.
         reliability: The bins.
+        labels: (S, N), the labels.
+        predicted: (S, N), the most probable classes.
     """
 
     accuracy: list[float]
     calibration_error: list[float]
     reliability: list[Reliability]
+    labels: Tensor
+    predicted: Tensor
+
+    def confusion(self, lane: int) -> list[tuple[int, int, int]]:
+        """Return how many rows of one seed have which label and which predicted class: (label, predicted, rows).
+
+        Only pairs that occur are listed, so that a thousand classes do not take a million entries. They are sorted.
+        """
+        pairs = zip(self.labels[lane].tolist(), self.predicted[lane].tolist(), strict=True)
+        return [(label, predicted, rows) for (label, predicted), rows in sorted(Counter(pairs).items())]
 
 
 def score(posterior: Tensor, labels: Tensor, bins: int = BINS) -> Scores:
@@ -49,6 +62,8 @@ def score(posterior: Tensor, labels: Tensor, bins: int = BINS) -> Scores:
             {"count": c.long().tolist(), "confidence": t.tolist(), "accuracy": h.tolist()}
             for c, t, h in zip(count, trust / filled, hits / filled, strict=True)
         ],
+        labels=labels,
+        predicted=predicted,
     )
 
 

@@ -16,8 +16,9 @@ from postmax.data.reading import Reading, refuse_idle
 from postmax.data.splitting import stratified_mask, stratified_rows
 from postmax.data.tables import fit_encoder
 from postmax.errors import DataError, InputError
+from postmax.estimation import TransitionEstimate
 from postmax.train.config import Choice, DataConfig, RunConfig
-from postmax.train.estimates import estimated_transition
+from postmax.train.estimates import estimated_noise
 from postmax.train.records import NoiseRecord
 from postmax.train.scaling import Scaling
 from postmax.transition import Transition, parse_noise
@@ -38,6 +39,7 @@ class SeedData:
             None if it is not known.
         scaling: How features were filled in and scaled; None for images.
         also: The test rows of other data sets, by the name of the data set.
+        estimate: The estimate that `transition` comes from; None if it was not estimated.
     """
 
     seed: int
@@ -48,6 +50,7 @@ class SeedData:
     transition: Transition | None
     scaling: Scaling | None
     also: Mapping[str, data.Dataset] = field(default_factory=dict)
+    estimate: TransitionEstimate | None = None
 
 
 def prepare(config: RunConfig, seed: int) -> SeedData:
@@ -86,8 +89,9 @@ def prepare(config: RunConfig, seed: int) -> SeedData:
         train, test = scaling.apply(train), scaling.apply(test)
         validation = None if validation is None else scaling.apply(validation)
         also = {name: scaling.apply(part) for name, part in also.items()}
-    transition = _transition(config, train, given)
-    return SeedData(seed, train, validation, test, noise, transition, scaling, also)
+    estimate = _estimate(config, train)
+    transition = _transition(config, train, given) if estimate is None else estimate.transition
+    return SeedData(seed, train, validation, test, noise, transition, scaling, also, estimate)
 
 
 def views_of(config: DataConfig, train: data.Dataset) -> data.Views:
@@ -216,14 +220,19 @@ def _transition(config: RunConfig, train: data.Dataset, given: Transition | None
                 "say transition=estimated, transition=FILE with a matrix, or assume one: transition=symmetric:0.3."
             )
         return Transition.identity(train.num_classes)
-    if config.transition != "estimated":
-        return parse_noise(config.transition, train.num_classes, train.classes)
+    return parse_noise(config.transition, train.num_classes, train.classes)
+
+
+def _estimate(config: RunConfig, train: data.Dataset) -> TransitionEstimate | None:
+    """Return the estimate of the noise, if the loss needs it and the configuration asks for it."""
+    if config.transition != "estimated" or not losses.needs_transition(config.loss.name, config.loss.options):
+        return None
     if not isinstance(train.inputs, Tensor) or _are_images(train.inputs):
         raise InputError(
             "transition=estimated works on features, not on pixels. Estimate the noise on embeddings with "
             "`postmax noise estimate`, and give its file as transition=FILE."
         )
-    return estimated_transition(train, train.inputs)
+    return estimated_noise(train, train.inputs)
 
 
 def _which(loss: Choice) -> str:

@@ -1,8 +1,8 @@
-"""The results of a run as plain values: the content of result.json and of the lines of metrics.jsonl."""
+"""The results of a run as plain values: the content of its JSON files, and of the lines of metrics.jsonl."""
 
 from __future__ import annotations
 
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 
 class Evaluation(TypedDict):
@@ -28,6 +28,38 @@ class Reading(TypedDict):
     oracle: Evaluation
     noisy_val: NotRequired[Evaluation]
     reliability: Reliability
+
+
+class Confusion(TypedDict):
+    """How many held-out rows have which label and which predicted class, after one epoch."""
+
+    epoch: int
+    cells: list[tuple[int, int, int]]  # label, predicted class, rows; pairs without rows are left out
+
+
+class SeedConfusions(TypedDict):
+    """The confusions of one seed, by reading and then by selection rule ("last", "oracle", "noisy_val")."""
+
+    seed: int
+    readings: dict[str, dict[str, Confusion]]
+
+
+class RowCounts(TypedDict):
+    """How many rows of each class a seed has, by their labels as given."""
+
+    seed: int
+    train: list[int]
+    validation: list[int] | None
+    test: list[int]
+
+
+class DataRecord(TypedDict):
+    """The content of data.json: what the rows are."""
+
+    format: str
+    shape: list[int]  # of one row: (features) or (channels, height, width)
+    table: dict[str, Any] | None  # how the columns were read, see `TableReading.to_dict`; None if it is no table
+    seeds: list[RowCounts]
 
 
 class NoiseRecord(TypedDict):

@@ -39,12 +39,31 @@ def read_estimate(path: str | Path) -> EstimateFields:
         DataError: If the file is missing, damaged, or not an estimate.
     """
     try:
-        return _fields(json.loads(existing_file(path).read_bytes()), str(path))
+        content = json.loads(existing_file(path).read_bytes())
     except DataError:
         raise
-    except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
-        reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__} {error}"
-        raise DataError(f"{path} is not a transition estimate, or it is damaged: {reason}.") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise _damaged(str(path), error) from error
+    return estimate_fields(content, str(path))
+
+
+def estimate_fields(content: Any, where: str) -> EstimateFields:
+    """Return the fields of an estimate from the content of its file.
+
+    Raises:
+        DataError: If the content is not an estimate. `where` names it in the message.
+    """
+    try:
+        return _fields(content, where)
+    except DataError:
+        raise
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise _damaged(where, error) from error
+
+
+def _damaged(where: str, error: Exception) -> DataError:
+    reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__} {error}"
+    return DataError(f"{where} is not a transition estimate, or it is damaged: {reason}.")
 
 
 def _fields(content: dict[str, Any], path: str) -> EstimateFields:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from postmax.report.content import Group, Series
+from postmax.train.records import EpochRecord
 
 TEST, MEMORISED = "test_accuracy", "wrong_labels_learnt"
 RIGHT, RECOVERED = "right_labels_learnt", "wrong_labels_recovered"
@@ -22,7 +23,7 @@ _POINTS = 120
 
 @dataclass(frozen=True)
 class Band:
-    """Mean and standard deviation over the seeds, in per cent, epoch by epoch."""
+    """Mean and standard deviation over the seeds, epoch by epoch; shares are in per cent."""
 
     epochs: tuple[int, ...]
     mean: tuple[float, ...]
@@ -51,11 +52,16 @@ def measured(traces: Sequence[Trace], measures: Iterable[str]) -> list[str]:
 def band(series: Series, measure: str) -> Band | None:
     """Return a measure over time; None if no epoch has it. A seed that stopped early counts as far as it came."""
     key = f"{series.reading}_{measure}" if measure == TEST and series.reading != "model" else measure
+    return band_of(series.metrics, key)
+
+
+def band_of(records: Iterable[EpochRecord], key: str, scale: float = 100.0) -> Band | None:
+    """Return an entry of the records over time, times the scale; None if no epoch has it."""
     found: dict[int, list[float]] = {}
-    for record in series.metrics:
+    for record in records:
         value = record.get(key)
         if isinstance(value, int | float) and value == value:
-            found.setdefault(record["epoch"], []).append(100.0 * value)
+            found.setdefault(record["epoch"], []).append(scale * value)
     epochs = _thinned(sorted(found))
     if not epochs:
         return None
