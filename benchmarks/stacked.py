@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 import torch
+from problems import StackedNetwork
 from sklearn.datasets import load_breast_cancer, load_digits, make_blobs
 from torch import Tensor
 
@@ -62,31 +63,12 @@ def load(dataset: str, noise: pm.Transition, seeds: tuple[int, ...], validation:
     return Splits(train_x, train_y, held_x, held_y, float((train_y != true_y).double().mean()), digest)
 
 
-class StackedMLP(torch.nn.Module):
-    """A two-layer network for each seed, initialised as `nn.Linear` is, from the seed alone."""
-
-    def __init__(self, seeds: tuple[int, ...], inputs: int, hidden: int, outputs: int) -> None:
-        super().__init__()
-        generators = [torch.Generator().manual_seed(10_000 + seed) for seed in seeds]
-
-        def uniform(fan_in: int, *shape: int) -> torch.nn.Parameter:
-            draws = [torch.rand(shape, generator=g) for g in generators]
-            return torch.nn.Parameter((torch.stack(draws) * 2 - 1) / fan_in**0.5)
-
-        self.w1, self.b1 = uniform(inputs, inputs, hidden), uniform(inputs, 1, hidden)
-        self.w2, self.b2 = uniform(hidden, hidden, outputs), uniform(hidden, 1, outputs)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(S, B, inputs) to (S, B, outputs)."""
-        return torch.baddbmm(self.b2, torch.baddbmm(self.b1, x, self.w1).relu(), self.w2)
-
-
 def accuracies(
     loss: pm.FPMLLoss, dataset: str, noise: pm.Transition, seeds: tuple[int, ...], *, validation: bool = False
 ) -> Tensor:
     """The held-out accuracy in per cent after the last epoch, one for each seed. `loss` has reduction "none"."""
     data = load(dataset, noise, seeds, validation)
-    model = StackedMLP(seeds, data.train_x.shape[2], HIDDEN, noise.num_classes)
+    model = StackedNetwork(seeds, (data.train_x.shape[2], HIDDEN, noise.num_classes))
     optimiser = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, EPOCHS)
     generators = [torch.Generator().manual_seed(20_000 + seed) for seed in seeds]

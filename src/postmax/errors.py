@@ -1,4 +1,4 @@
-"""The errors that postmax raises. All of them are a `PostmaxError`."""
+"""The errors that postmax raises, all of them a `PostmaxError`, and its warnings."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ class InputError(PostmaxError, ValueError, RuntimeError):
     It is a `ValueError`, as Python programmers expect, and also a `RuntimeError`, because code written around
     `torch.nn.CrossEntropyLoss` catches that.
     """
+
+
+class PostmaxWarning(UserWarning):
+    """Something that works, but that is known to give poor results. The message says what to do instead."""
+
+
+class UnknownNameError(InputError):
+    """A name that nothing has, such as a misspelt one. The message suggests the nearest known name."""
 
 
 class LabelError(InputError, IndexError):

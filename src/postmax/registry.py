@@ -12,7 +12,7 @@ from types import CodeType
 from typing import Any, Generic, TypeVar
 
 from postmax import plugins
-from postmax.errors import InputError
+from postmax.errors import InputError, UnknownNameError
 
 T = TypeVar("T")
 LAST = 1000
@@ -46,7 +46,7 @@ class Registry(Generic[T]):
         >>> colours.get("rad")
         Traceback (most recent call last):
         ...
-        postmax.errors.InputError: unknown colour 'rad'. Did you mean 'red'? Known: red.
+        postmax.errors.UnknownNameError: unknown colour 'rad'. Did you mean 'red'? Known: red.
     """
 
     def __init__(self, kind: str, package: str | None = None) -> None:
@@ -186,12 +186,12 @@ def import_modules(package: str) -> None:
         importlib.import_module(module.name)
 
 
-def unknown_name(kind: str, given: object, known: Iterable[str]) -> InputError:
+def unknown_name(kind: str, given: object, known: Iterable[str]) -> UnknownNameError:
     """Return the error for an unknown name: it tells the given name, the nearest known name, and all known names."""
     names = sorted(known)
     near = difflib.get_close_matches(str(given).lower(), names, n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return InputError(f"unknown {kind} {given!r}.{hint} Known: {', '.join(names)}.")
+    return UnknownNameError(f"unknown {kind} {given!r}.{hint} Known: {', '.join(names)}.")
 
 
 def unknown_names(kind: str, given: Iterable[str], known: Iterable[str]) -> InputError:
@@ -246,7 +246,7 @@ def check_options(owner: str, given: Iterable[str], known: Iterable[str]) -> Non
         >>> check_options("small", ["widht"], ["width", "init"])
         Traceback (most recent call last):
         ...
-        postmax.errors.InputError: unknown option of small 'widht'. Did you mean 'width'? Known: init, width.
+        postmax.errors.UnknownNameError: unknown option of small 'widht'. Did you mean 'width'? Known: init, width.
     """
     known = tuple(known)
     for option in given:

@@ -26,6 +26,11 @@ def advice(*, python: str, command: str) -> str:
     return command if _at_the_command_line else python
 
 
+def at_the_command_line() -> bool:
+    """Return whether advice is given for the command line."""
+    return _at_the_command_line
+
+
 @contextmanager
 def command_line() -> Iterator[None]:
     """Give advice for the command line, in all threads, while the `with` block runs."""

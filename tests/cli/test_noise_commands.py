@@ -4,6 +4,7 @@ import json
 import shlex
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ import torch
 
 from postmax import NoisyLabels, Transition, TransitionEstimate
 from postmax.cli import main
+from postmax.progress import Lines
 
 CSV = "id,name,label\n" + "".join(f"{i},'row {i}',{'cat' if i % 3 else 'dog'}\n" for i in range(300))
 
@@ -132,6 +134,23 @@ def test_an_estimate_is_printed_written_and_drawn(blobs, run):
     (blobs / "more.csv").write_text("species\n" + "ant\nbee\n<b>fly</b>\n" * 50)
     facts = json.loads(run("noise", "inject", "more.csv", "-n", "insects.transition.json", "--json"))
     assert facts["rate"] == pytest.approx(found.transition.noise_rate(), abs=0.02)
+
+
+def test_an_estimate_tells_how_far_it_is_and_json_does_not(blobs, capsys, monkeypatch):
+    monkeypatch.chdir(blobs)
+    # Without patience every stage that is a tenth further has a line, however short the work is.
+    monkeypatch.setattr("postmax.cli.live.Lines", partial(Lines, patience=0.0))
+
+    def said(*options):
+        with pytest.raises(SystemExit):
+            main(["noise", "estimate", "insects.npz", "--replicates", "10", "--force", *options])
+        return capsys.readouterr().err
+
+    lines = said().splitlines()
+    assert "drawing rows again for the intervals: 10 of 10 times (100 %)" in lines
+    assert any(line.startswith("cross-fitting networks: ") for line in lines)
+    assert len(lines) < 60
+    assert said("--json") == ""
 
 
 def test_an_estimate_from_arrays_and_as_json(blobs, run):

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from postmax.runs import RunFolder, execute
 from postmax.tables import catalogue
 from postmax.train import make_config
 from postmax.train.precision import Verdict
+from postmax.train.timing import Cost
 
 
 def run(capsys, *arguments):
@@ -155,6 +157,39 @@ def test_dry_run_trains_nothing_and_tells_how_long(capsys, tmp_path):
     assert plan["seconds"] > 0
 
 
+def test_dry_run_without_the_data_prints_the_plan_and_says_how_to_get_them(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("POSTMAX_DATA", str(tmp_path / "empty"))
+    command = ("reproduce", "cifar10-correction", "--rows", "kl", "--seeds", 1, "--dry-run", "-o", tmp_path)
+    code, out, err = run(capsys, *command)
+    assert (code, err) == (0, "")
+    *jobs, last = out.splitlines()
+    assert jobs
+    assert all(line.startswith("would begin") for line in jobs)
+    assert last.endswith("time not known: cifar10 is not here (postmax data get cifar10).")
+    plan = json.loads(run(capsys, *command, "--json")[1])
+    assert len(plan["new"]) == len(jobs)
+    assert plan["seconds"] is None
+    assert plan["not_known"] == ["cifar10 is not here (postmax data get cifar10)"]
+    code, out, err = run(capsys, "tune", "embeddings", "--rows", "CE", "--dry-run", "-o", tmp_path)
+    assert (code, err) == (0, "")
+    assert "cifar10-embedded is not here (postmax data get cifar10-embedded)" in out
+    assert not (tmp_path / "empty").exists()
+
+
+def test_dry_run_of_one_run_without_its_data(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("POSTMAX_DATA", str(tmp_path / "empty"))
+    code, out, err = run(capsys, "train", "cifar10-embedded", "--dry-run", "-o", tmp_path)
+    assert (code, out) == (2, "")
+    assert "cifar10-embedded is not here (postmax data get cifar10-embedded). The default settings depend" in err
+    file = tmp_path / "all.yaml"
+    file.write_text(make_config({"data": {"name": "cifar10"}, "epochs": 2}).to_yaml())
+    code, out, err = run(capsys, "train", "--config", file, "--dry-run", "-o", tmp_path)
+    assert (code, err) == (0, "")
+    assert "its time is not known: cifar10 is not here (postmax data get cifar10)." in out
+    plan = json.loads(run(capsys, "train", "--config", file, "--dry-run", "--json", "-o", tmp_path)[1])
+    assert (plan["seconds"], plan["not_known"]) == (None, "cifar10 is not here (postmax data get cifar10)")
+
+
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
@@ -201,6 +236,43 @@ def test_errors_say_what_was_wrong_and_leave_nothing(capsys, tmp_path, monkeypat
     for part in parts:
         assert part in err
     assert not list(tmp_path.glob("postmax-results/runs/*"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["loss.correction=foward"], "unknown correction 'foward'. Did you mean 'forward'?"),
+        (["loss.correction=foward", "transition=estimated"], "unknown correction 'foward'. Did you mean 'forward'?"),
+        (
+            ["loss.corection=forward", "transition=estimated"],
+            "unknown option of the loss fpml 'corection'. Did you mean",
+        ),
+        (["loss.correction=forward", "loss.link=sofmax"], "unknown link 'sofmax'. Did you mean 'softmax'?"),
+        (["loss.correction=forward", "loss.divergence=gam"], "unknown divergence 'gam'. Did you mean 'gan'?"),
+        (["loss.correction=forward"], "loss.correction=forward needs the noise, which is not known for table"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_misspelt_name_comes_before_the_question_for_the_noise(capsys, tmp_path, settings, message):
+    (tmp_path / "table.csv").write_text("a,y\n" + "".join(f"{row % 7},{'uv'[row % 2]}\n" for row in range(40)))
+    for more in ([], ["--dry-run"]):
+        code, _, err = run(
+            capsys, "train", tmp_path / "table.csv", "data.labels=y", *settings, *QUICK, "--out", tmp_path, *more
+        )
+        assert code == 2
+        assert err.startswith(f"postmax: {message}")
+
+
+@pytest.mark.filterwarnings("default::postmax.errors.PostmaxWarning")
+def test_a_correction_that_is_known_to_fail_is_a_line_and_following_it_is_none(capsys, tmp_path):
+    arguments = ("train", "digits", "noise=pair:0.45", *QUICK, "--out", tmp_path)
+    code, _, err = run(capsys, *arguments, "loss.correction=objective")
+    assert code == 0
+    assert err.count("\npostmax: warning: the objective correction") + err.startswith("postmax: warning: the") == 1
+    assert "Use loss.correction=forward" in err
+    code, _, err = run(capsys, *arguments, "loss.correction=forward")
+    assert code == 0
+    assert "warning" not in err
 
 
 def test_divergence_stops_at_once_and_is_remembered(capsys, tmp_path):
@@ -317,7 +389,8 @@ def test_a_changed_table_does_not_replace_the_plain_one(capsys, tmp_path):
 
 def test_runs_on_a_gpu_go_one_by_one_unless_told_otherwise(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr("postmax.sweep.cores.cores", lambda: 3)
-    monkeypatch.setattr("postmax.cli.reproduce.measure_epoch_seconds", lambda config: 1.0)
+    stopwatch = SimpleNamespace(measure_run=lambda _: Cost(0.0, 0.0, 1.0), measure_estimates=lambda _: 0.0)
+    monkeypatch.setattr("postmax.cli.sweeping.timing", stopwatch)
     command = ("reproduce", "breast-cancer", "--rows", "kl", "--dry-run", "--json", "-o", tmp_path)
     for options, workers in (((), 3), (("accelerator=cuda",), 1), (("accelerator=cuda", "--workers", 2), 2)):
         assert json.loads(run(capsys, *command, *options)[1])["workers"] == workers

@@ -54,7 +54,7 @@ def test_missing_says_where_it_is_published(tmp_path):
     files, layout, _ = cifar10_files()
     write_folder(tmp_path, layout, files)
     with pytest.raises(DataError, match=r"CIFAR-10_human\.pt is missing.*UCSC-REAL/cifar-10-100n"):
-        read_cifar_n(replace(CIFAR10N, images=layout), "cifar10n-worst", Request(tmp_path, "train", download=True))
+        read_cifar_n(replace(CIFAR10N, images=layout), "cifar10n-worst", Request(tmp_path, "train"))
 
 
 def test_another_file_fails_its_checksum(tmp_path):

@@ -9,6 +9,7 @@ import pytest
 from postmax.data.catalogue import Request
 from postmax.data.download import RemoteFile, fetch
 from postmax.errors import DataError
+from postmax.progress import listening
 
 CONTENT = bytes(range(256)) * 4000
 
@@ -22,6 +23,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.content, self.ranges, self.cut_after, self.status = CONTENT, True, None, 200
         self.requests = []
+        self.before_answer = None
 
     @property
     def url(self):
@@ -33,6 +35,8 @@ class Handler(BaseHTTPRequestHandler):
         server = self.server
         wanted = self.headers.get("Range")
         server.requests.append(wanted)
+        if server.before_answer is not None:
+            server.before_answer.wait(10)
         if server.status != 200:
             self.send_error(server.status)
             return
@@ -139,10 +143,29 @@ def test_only_the_web(tmp_path):
         fetch(RemoteFile("file:///etc/passwd", "0"), tmp_path)
 
 
-def test_progress_on_a_terminal(server, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+def test_progress_is_told(server, tmp_path):
+    told = []
+    with listening(lambda stage: told.append(str(stage))):
+        fetch(remote(server), tmp_path)
+    assert told[-1] == "downloading file.bin: 1.0 of 1.0 MB (100 %)"
+    assert len(told) > 1
+
+
+def test_a_short_download_says_nothing(server, tmp_path, capfd):
     fetch(remote(server), tmp_path)
-    assert "100%" in capsys.readouterr().err
+    assert capfd.readouterr() == ("", "")
+
+
+def test_two_who_ask_at_once_download_once(server, tmp_path):
+    server.before_answer = threading.Event()
+    threads = [threading.Thread(target=fetch, args=(remote(server), tmp_path)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    server.before_answer.set()
+    for thread in threads:
+        thread.join()
+    assert server.requests == [None]
+    assert [p.name for p in tmp_path.iterdir()] == ["file.bin"]
 
 
 def test_only_when_asked(server, tmp_path):

@@ -1,6 +1,10 @@
 """CIFAR-10 as frozen features: reduced by the training rows alone, kept, and never out of step with the labels."""
 
+import multiprocessing
+import os
+import signal
 import sys
+import time
 from dataclasses import replace
 from functools import partial
 from types import ModuleType, SimpleNamespace
@@ -18,6 +22,7 @@ from postmax.data.cifar import read_cifar
 from postmax.data.cifar_n import CIFAR10N, read_cifar_n
 from postmax.data.embedded import extract, features_path, load_features, principal_components, read_embedded
 from postmax.errors import DataError, MissingDependency
+from postmax.progress import listening
 
 RAW, REDUCED = "cifar10-lite0-112.npz", "cifar10-lite0-112-128.npz"
 WIDTH = 140
@@ -121,21 +126,95 @@ def test_the_catalogue_has_one_for_each_label_set():
 # Features that are not there yet
 
 
-def test_missing_features_are_computed_once_and_kept(tmp_path, images, monkeypatch, capfd):
+def test_missing_features_are_computed_once_and_kept(tmp_path, images, monkeypatch):
     layout, _ = images
-    made = []
+    made, told = [], []
     monkeypatch.setattr(embedded, "extractor", lambda: made.append(1) or ColourChannels())
     monkeypatch.setattr(embedded, "_AT_ONCE", 30)
     request = Request(tmp_path, "train")
-    train, test = load_features(layout, request, size=32)
+    with listening(lambda stage: told.append(str(stage))):
+        train, test = load_features(layout, request, size=32)
     for split, found in (("train", train), ("test", test)):
         pixels = read_cifar(layout, replace(request, split=split)).inputs.float()
         torch.testing.assert_close(found, ((pixels - 127) / 128).mean((2, 3)).half().float(), rtol=0, atol=1e-3)
-    assert "features of 30 of 100 images" in capfd.readouterr().err
+    assert "computing features: 30 of 200 images (15 %)" in told
     with np.load(features_path(tmp_path, 32), allow_pickle=False) as kept:
         assert {name: kept[name].dtype for name in kept.files} == {"train": np.float16, "test": np.float16}
     assert torch.equal(load_features(layout, request, size=32)[0], train)
     assert len(made) == 1
+
+
+class SlowChannels(ColourChannels):
+    """Leaves a trace of each use, and waits after the first images until it may go on."""
+
+    def __init__(self, folder):
+        super().__init__()
+        self.folder = folder
+
+    def extract_features(self, images):
+        (self.folder / f"computed-{os.getpid()}").touch()
+        while not (self.folder / "go").exists():
+            time.sleep(0.01)
+        return super().extract_features(images)
+
+
+def ask_for_features(layout, root, traces):
+    """The body of a process that needs the features."""
+    embedded.extractor = lambda: SlowChannels(traces)
+    embedded._AT_ONCE = 30
+    torch.set_num_threads(1)
+    with listening(lambda stage: (traces / f"said-{os.getpid()}-{stage.what.partition(' (')[0]}").touch()):
+        load_features(layout, Request(root, "train"), size=32)
+
+
+def ask(*arguments):
+    process = multiprocessing.get_context("fork").Process(target=ask_for_features, args=arguments)
+    process.start()
+    return process
+
+
+@pytest.fixture
+def traces(tmp_path):
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    return folder
+
+
+def wait_for(path):
+    deadline = time.monotonic() + 30
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path.name} never came"
+        time.sleep(0.01)
+
+
+def test_two_processes_that_need_the_features_at_once_compute_them_once(tmp_path, images, traces):
+    layout, _ = images
+    first = ask(layout, tmp_path, traces)
+    wait_for(traces / f"computed-{first.pid}")
+    second = ask(layout, tmp_path, traces)
+    wait_for(traces / f"said-{second.pid}-waiting for cifar10-lite0-32.npz")
+    (traces / "go").touch()
+    for process in (first, second):
+        process.join()
+        assert process.exitcode == 0
+    assert [path.name for path in traces.glob("computed-*")] == [f"computed-{first.pid}"]
+    assert len(load_features(layout, Request(tmp_path, "train"), size=32)[0]) == 100
+
+
+def test_if_the_process_that_computes_is_killed_the_other_computes(tmp_path, images, traces):
+    layout, _ = images
+    first = ask(layout, tmp_path, traces)
+    wait_for(traces / f"computed-{first.pid}")
+    second = ask(layout, tmp_path, traces)
+    wait_for(traces / f"said-{second.pid}-waiting for cifar10-lite0-32.npz")
+    os.kill(first.pid, signal.SIGKILL)
+    wait_for(traces / f"computed-{second.pid}")
+    assert not features_path(tmp_path, 32).exists()
+    (traces / "go").touch()
+    for process in (first, second):
+        process.join()
+    assert second.exitcode == 0
+    assert features_path(tmp_path, 32).exists()
 
 
 def test_images_are_enlarged_before_they_are_looked_at():

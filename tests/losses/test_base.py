@@ -47,6 +47,25 @@ def test_label_posterior_of_corrections(name, correction):
     assert torch.equal(loss.label_posterior(LOGITS), expected)
 
 
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [
+        (pm.FPMLLoss("neyman"), "loss.floor=0.05"),
+        (pm.FPMLLoss("neyman", floor=0.05), ""),
+        (pm.losses.get("ce") + pm.FPMLLoss("rkl", "softmax"), "loss.floor=0.05"),
+        (pm.losses.get("peer") + 2 * pm.losses.get("peer", alpha=0.5), "loss.alpha=0.2"),
+        (pm.losses.get("negative-label-smoothing"), "loss.rate=-0.2"),
+        (pm.losses.get("label-smoothing"), ""),
+        (pm.losses.get("ce"), ""),
+        (pm.losses.get("dmi"), "loss.start"),
+    ],
+)
+def test_what_losses_say_about_diverging(loss, words):
+    said = loss.when_it_diverges
+    assert (said == "") == (words == "")
+    assert words == "" or said.count(words) == 1
+
+
 @pytest.mark.parametrize("name", ["forward", "dmi", "ce", "fpml", "unbiased"])
 def test_posteriors_have_the_shape_of_the_logits(name):
     images = torch.randn(2, 3, 4, 5, generator=torch.Generator().manual_seed(0))

@@ -10,6 +10,7 @@ from loss_tester import value_and_gradient
 from torch.testing import assert_close
 
 import postmax as pm
+from postmax.errors import PostmaxWarning
 
 NOISE = pm.Transition.binary(0.1, 0.3)
 THREE = pm.Transition([[0.6, 0.25, 0.15], [0.1, 0.8, 0.1], [0.2, 0.05, 0.75]])
@@ -116,6 +117,26 @@ def test_the_factored_correction_is_the_others_where_one_factor_is_no_noise():
             for correction in ("factored", other)
         ]
         assert_close(*losses)
+
+
+@pytest.mark.parametrize(
+    ("noise", "warns"),
+    [
+        (pm.Transition.pair(10, 0.4), False),  # the rows of the inverse sum up to 5
+        (pm.Transition.pair(10, 0.45), True),  # to 10
+        (pm.Transition.binary(0.45, 0.45), False),  # to 10 too, but with two classes there is no loss of accuracy
+        (pm.Transition.symmetric(3, 0.6), True),
+    ],
+)
+def test_a_matrix_with_which_the_objective_correction_fails(noise, warns):
+    for correction in ("posterior", "forward", "factored"):
+        pm.FPMLLoss("gan", transition=noise, correction=correction)
+    if not warns:
+        pm.FPMLLoss("gan", transition=noise, correction="objective")
+        return
+    with pytest.warns(PostmaxWarning, match=r'Use correction="forward": from 8 on') as caught:
+        pm.FPMLLoss("gan", transition=noise, correction="objective")
+    assert caught[0].filename == __file__
 
 
 def test_errors_inside_a_divergence_are_not_swallowed():

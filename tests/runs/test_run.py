@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from small_runs import feature_archive, image_archive, outcome, own_config, small_config, stop_after, timeless
 from torch.nn import functional as F
 
-from postmax import data, models
+from postmax import data, losses, models
 from postmax.data import Batches, generator_for
 from postmax.errors import DivergedError, InputError
 from postmax.runs import RunFolder, execute
@@ -369,6 +369,51 @@ def test_a_loss_that_grows_without_bound(tmp_path):
     assert "floor" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("diverges", "hint", "follows"),
+    [
+        ("loss.divergence=neyman optimiser.lr=0.5", "loss.floor=0.05", "optimiser.lr=0.5 loss.divergence=neyman"),
+        ("loss=backward optimiser.lr=5", "loss=fpml with loss.correction=forward", "loss.correction=forward"),
+        ("loss=backward optimiser.lr=5", "loss.correction=objective", "loss.correction=objective"),
+        ("loss=unbiased optimiser.lr=5", "loss.base=mae", "loss=unbiased loss.base=mae optimiser.lr=5"),
+        ("loss=unbiased optimiser.lr=5", "loss=forward", "loss=forward optimiser.lr=5"),
+        ("loss=peer optimiser.lr=2", "loss.alpha=0.2", "loss=peer optimiser.lr=0.01"),
+        ("loss=cores optimiser.lr=1", "loss.beta=0.5", "loss=cores optimiser.lr=0.01"),
+        ("loss=negative-label-smoothing optimiser.lr=1", "loss.rate=-0.2", "loss=negative-label-smoothing"),
+        (
+            "loss=dmi data.train_rows=60 batch_size=1 optimiser.lr=0.001",
+            "optimiser.name=adam optimiser.lr=0.001",
+            "loss=dmi data.train_rows=60 batch_size=30",
+        ),
+    ],
+)
+def test_a_loss_that_diverges_says_what_helps_and_it_does(tmp_path, diverges, hint, follows):
+    with pytest.raises(DivergedError) as caught:
+        execute(small_config("epochs=20", *diverges.split()), tmp_path / "first")
+    assert hint in str(caught.value)
+    hinted = hint.replace(" with ", " ").split()
+    execute(small_config("epochs=20", *follows.split(), *hinted), tmp_path / "second")
+    assert RunFolder(tmp_path / "second").state == "done"
+
+
+def test_a_loss_of_batches_from_which_nothing_is_learnt(tmp_path):
+    """One class in each batch: the determinant is 0. With two rows, some batches have both classes, and it goes on."""
+    for seeds in ("seeds=[0]", "seeds=[3, 4]"):
+        settings = ("loss=dmi", "loss.start=0.5", "data.train_rows=60", seeds)
+        with pytest.raises(DivergedError, match=r"epoch 3, batch 60 of 60: the loss of seed [03] was 6\.908") as caught:
+            execute(small_config("batch_size=1", "optimiser.lr=0.001", *settings), tmp_path / f"one {seeds}")
+        assert "dmi is −log of the determinant" in str(caught.value)
+        execute(small_config("batch_size=2", *settings), tmp_path / seeds)
+
+
+def test_advice_is_that_of_the_loss_in_that_epoch():
+    config = small_config("loss=dmi", "epochs=10")
+    watch = LossWatch(config, losses.get("dmi"), 8)
+    for epoch, is_dmi in ((4, False), (5, True)):
+        watch.start(epoch)
+        assert ("determinant" in str(watch.diverged("it is nan"))) == is_dmi
+
+
 def test_a_failure_is_remembered_until_the_run_is_restarted(tmp_path, monkeypatch):
     config = small_config("optimiser.lr=1e30")
     with pytest.raises(DivergedError) as first:
@@ -408,7 +453,7 @@ class Elsewhere(torch.Tensor):
 
 @pytest.mark.parametrize("bad", [0, 7, 19, 20, 33])
 def test_losses_on_other_devices_are_looked_at_now_and_then(bad):
-    watch = LossWatch(small_config(), 46)
+    watch = LossWatch(small_config(), losses.get("ce"), 46)
     watch.start(2)
     for position in range(46):
         loss = torch.tensor([1.0 if position != bad else float("nan")]).as_subclass(Elsewhere)

@@ -1,6 +1,8 @@
 """Estimated noise is estimated once."""
 
 import json
+import multiprocessing
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -8,6 +10,7 @@ import torch
 
 from postmax.data import Dataset
 from postmax.errors import DataError
+from postmax.estimation import estimate_transition
 from postmax.train import estimates
 from postmax.train.estimates import estimated_transition
 from postmax.transition import Transition
@@ -84,6 +87,32 @@ def test_what_cannot_be_read_is_named(rows, tmp_path):
     path.mkdir()
     with pytest.raises(DataError, match=f"{path.name} cannot be read"):
         estimated_transition(rows, rows.inputs)
+
+
+def ask(rows, traces):
+    """The body of a process that needs the estimate."""
+
+    def estimate(*arguments, **options):
+        (traces / f"estimated-{os.getpid()}").touch()
+        return estimate_transition(*arguments, **options)
+
+    estimates.estimate_transition = estimate
+    torch.set_num_threads(1)
+    estimated_transition(rows, rows.inputs)
+
+
+def test_processes_that_need_the_same_estimate_at_once_make_it_once(rows, tmp_path):
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=ask, args=(rows, traces)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+    assert len(list(traces.iterdir())) == 1
+    assert len(list((tmp_path / "estimates").iterdir())) == 1
 
 
 def test_a_folder_that_cannot_be_written_costs_only_time(rows, tmp_path):

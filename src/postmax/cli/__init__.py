@@ -6,6 +6,7 @@ import io
 import os
 import sys
 
+import postmax.cli.started  # noqa: F401  (first, because it notes the time)
 from postmax.cli.imports import load_plugins
 from postmax.cli.stopping import Stopped, starting, stoppable
 from postmax.errors import InputError, PostmaxError

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from postmax.cli.commands import noise
+from postmax.cli.commands import data, noise
 from postmax.cli.commands.doctor import doctor
 from postmax.cli.commands.listing import list_
 from postmax.cli.commands.reproduce import report, reproduce
@@ -27,6 +27,7 @@ for _command in (train, resume, reproduce, tune, report):
 app.command("list")(list_)
 app.command()(doctor)
 app.add_typer(noise.app, name="noise")
+app.add_typer(data.app, name="data")
 
 
 def _version(wanted: bool) -> None:

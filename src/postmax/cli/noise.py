@@ -13,6 +13,7 @@ import typer
 
 from postmax import estimation
 from postmax.cli.estimation import read_evidence, tell, tell_json
+from postmax.cli.live import show_stages
 from postmax.cli.options import TableOptions
 from postmax.cli.reading import as_reading, tell_notes
 from postmax.cli.text import print_matrix
@@ -113,15 +114,16 @@ def estimate(
     _spare([out, plot], file, force)
     evidence = read_evidence(existing_file(file), as_reading(options))
     tell_notes(evidence.notes)
-    found = estimation.estimate_transition(
-        evidence.probabilities,
-        evidence.encoded.codes,
-        features=evidence.features,
-        classes=evidence.encoded.classes,
-        method=method or estimation.DEFAULT,
-        replicates=replicates,
-        seed=seed,
-    )
+    with show_stages(quiet=as_json):
+        found = estimation.estimate_transition(
+            evidence.probabilities,
+            evidence.encoded.codes,
+            features=evidence.features,
+            classes=evidence.encoded.classes,
+            method=method or estimation.DEFAULT,
+            replicates=replicates,
+            seed=seed,
+        )
     found.save(out)
     low, high = found.noise_rate_interval
     title = f"{file.name}: {found.noise_rate:.1%} of the labels are wrong ({low:.1%} to {high:.1%})"

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Self
 
 from rich.console import Console
 from rich.progress import TaskID
 from rich.text import Text
 
-from postmax.cli.live import live_lines, progress_text
+from postmax.cli.live import StageLine, live_lines, progress_text
 from postmax.duration import in_words
+from postmax.progress import Lines, listening, silent
 from postmax.runs.job import Job
 from postmax.sweep.events import Event, Watcher
 from postmax.sweep.forecast import Forecast
@@ -36,7 +37,7 @@ def show_progress(
         expected: The seconds that a run takes, by run id, where they are known; see `postmax.sweep.plan`.
         console: Where to write; by default standard error.
         say: If the console is not a terminal, this function gets a message at most each `every` seconds, and one for
-            each failure. With None there are no messages.
+            each failure; also how far work is that comes before the runs. With None there are no messages.
         every: See `say`.
 
     Yields:
@@ -48,7 +49,8 @@ def show_progress(
         with _Lines(forecast, console) as lines:
             yield lines
     else:
-        yield _Messages(forecast, say, every)
+        with listening(silent if say is None else Lines(say)):
+            yield _Messages(forecast, say, every)
 
 
 class _Messages:
@@ -77,14 +79,16 @@ class _Lines:
         self._forecast = forecast
         self._lines: dict[str, TaskID] = {}
         self._live = live_lines(console)
+        self._open = ExitStack()
 
     def __enter__(self) -> Self:
-        self._live.start()
+        self._open.enter_context(self._live)
+        self._open.enter_context(listening(StageLine(self._live)))
         self._whole = self._live.add_task("all runs", total=self._forecast.total, text="")
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._live.stop()
+        self._open.close()
 
     def __call__(self, event: Event) -> None:
         self._forecast(event)

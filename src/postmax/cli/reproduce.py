@@ -22,11 +22,9 @@ from postmax.report.table.text import to_json, to_markdown
 from postmax.report.table.tuned_text import tuned_to_markdown
 from postmax.runs import RunFolder
 from postmax.sweep.cores import default_workers
-from postmax.sweep.plan import plan
 from postmax.tables import TableSpec, load
 from postmax.tables.cells import TableJob
 from postmax.tables.variant import Variant
-from postmax.train.timing import measure_epoch_seconds
 
 
 def reproduce(
@@ -56,9 +54,9 @@ def reproduce(
     todo = variant.jobs(spec, scale)
     store, workers = out / "runs", workers or default_workers(job.config.accelerator for job in todo)
     if dry_run:
-        tell_plan(plan(todo, store, workers=workers, retry_failed=retry_failed, measure=measure_epoch_seconds), as_json)
+        tell_plan(todo, store, workers=workers, retry_failed=retry_failed, as_json=as_json)
         return
-    report = run_all(todo, store, workers=workers, retry_failed=retry_failed)
+    report = run_all(todo, store, workers=workers, retry_failed=retry_failed, as_json=as_json)
     _show(spec, scale, variant, todo, out, as_json, _command(table, scale, variant))
     tell_failures(report, store)
 

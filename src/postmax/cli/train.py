@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,12 +13,13 @@ from typing import Any
 import typer
 
 from postmax import data, losses, plugins
-from postmax.cli.live import show_run
+from postmax.cli.live import show_run, show_stages
 from postmax.cli.options import TableOptions
 from postmax.cli.reading import put_into, tell_notes
+from postmax.cli.started import seconds_since_start
 from postmax.cli.stopping import Stopped
 from postmax.duration import in_words
-from postmax.errors import DataError, DivergedError, InputError
+from postmax.errors import DataError, DivergedError, InputError, PostmaxWarning
 from postmax.files import existing_file
 from postmax.registry import unknown_name
 from postmax.report.numbers import per_cent
@@ -25,10 +27,15 @@ from postmax.report.run_page import write_run_page
 from postmax.report.selection_words import SELECTION_IN_WORDS
 from postmax.runs import RunFolder, execute
 from postmax.train import RunConfig, make_config, resolve
+from postmax.train.build import check_names
+from postmax.train.config import DataConfig
 from postmax.train.defaults import with_defaults
 from postmax.train.prepare import load_rows
 from postmax.train.settings import read_yaml, with_overrides
-from postmax.train.timing import measure_epoch_seconds
+from postmax.train.timing import NotHere, measure_estimates, measure_run
+
+# How long the page of a run takes, and the end of the process.
+_PAGE_SECONDS = 1.5
 
 
 def train(
@@ -44,8 +51,9 @@ def train(
         dry_run: Only say what would run and how long it would take.
         as_json: Print JSON.
     """
-    with _missing_plugins_named(None if config is None else RunFolder(config.parent)):
-        run = resolve(_configure(arguments, options, config))
+    with _plain_warnings(), _missing_plugins_named(None if config is None else RunFolder(config.parent)):
+        run = resolve(_configure(arguments, options, config, dry_run=dry_run))
+        check_names(run.loss)
         _refuse_idle_transition(run)
         folder = RunFolder(out / "runs" / run.run_id)
         if run.data.path is not None and folder.state != "done":
@@ -59,8 +67,23 @@ def train(
 def resume(folder: Path, *, previous: bool, restart: bool, as_json: bool) -> None:
     """Continue a run that was stopped."""
     run = RunFolder(folder)
-    with _missing_plugins_named(run):
+    with _plain_warnings(), _missing_plugins_named(run):
         _run(run.config(), run, as_json, previous=previous, restart=restart)
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Show a warning of postmax as a line, without the place in the code, which says nothing to a person."""
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, PostmaxWarning):
+            typer.echo(f"postmax: warning: {message}", err=True)
+        else:
+            usual(message, category, *place, **more)
+
+    with warnings.catch_warnings():
+        usual, warnings.showwarning = warnings.showwarning, show
+        yield
 
 
 @contextmanager
@@ -85,7 +108,7 @@ def _module(plugin: str) -> str:
     return plugin.partition(" (")[0]
 
 
-def _configure(arguments: list[str], options: TableOptions, file: Path | None) -> RunConfig:
+def _configure(arguments: list[str], options: TableOptions, file: Path | None, *, dry_run: bool) -> RunConfig:
     content: dict[str, Any] = {} if file is None else read_yaml(file)
     sources = [argument for argument in arguments if "=" not in argument or Path(argument).exists()]
     if len(sources) > 1:
@@ -97,7 +120,20 @@ def _configure(arguments: list[str], options: TableOptions, file: Path | None) -
     if "data" not in content:
         raise InputError("which data? Give a data set or a file, such as: postmax train digits")
     put_into(content, options, settings)
-    return make_config(content if file is not None else with_defaults(content))
+    if file is not None:
+        return make_config(content)
+    if dry_run:
+        _refuse_absent(make_config(content).data)
+    return make_config(with_defaults(content))
+
+
+def _refuse_absent(source: DataConfig) -> None:
+    """Refuse to plan with data that are not here, because the default settings depend on them."""
+    if source.name is not None and data.absent(source.name, source.root):
+        raise DataError(
+            f"{source.name} is not here (postmax data get {source.name}). The default settings depend on the data, so "
+            "the run can be planned when they are here, or with all settings in a file: --config FILE."
+        )
 
 
 def _refuse_idle_transition(run: RunConfig) -> None:
@@ -123,15 +159,27 @@ def _source(text: str) -> dict[str, str]:
 
 
 def _tell_plan(run: RunConfig, folder: RunFolder, as_json: bool) -> None:
-    seconds = 0.0 if folder.state == "done" else measure_epoch_seconds(run) * run.epochs
+    start_up, seconds, reason = seconds_since_start(), None, ""
+    try:
+        with show_stages(quiet=as_json):
+            seconds = 0.0 if folder.state == "done" else start_up + _seconds_of(run) + _PAGE_SECONDS
+    except NotHere as error:
+        reason = str(error)
     if as_json:
-        typer.echo(json.dumps({"folder": str(folder.path), "state": folder.state, "seconds": seconds}))
+        plan = {"folder": str(folder.path), "state": folder.state, "seconds": seconds}
+        typer.echo(json.dumps(plan | ({"not_known": reason} if reason else {})))
         return
     typer.echo(run.to_yaml())
     state = {"done": "is done", "started": "would continue", "failed": "failed before", "new": "would begin"}[
         folder.state
     ]
-    typer.echo(f"The run {state} in {folder.path}, and takes about {in_words(seconds)}.")
+    takes = f"takes about {in_words(seconds)}" if seconds is not None else f"its time is not known: {reason}"
+    typer.echo(f"The run {state} in {folder.path}, and {takes}.")
+
+
+def _seconds_of(run: RunConfig) -> float:
+    cost = measure_run(run)
+    return cost.once + cost.start + measure_estimates(run) + cost.epoch * run.epochs
 
 
 def _run(config: RunConfig, folder: RunFolder, as_json: bool, *, previous: bool = False, restart: bool = False) -> None:
@@ -141,7 +189,7 @@ def _run(config: RunConfig, folder: RunFolder, as_json: bool, *, previous: bool 
             f"{folder.failure()} The run failed like this before; `postmax resume {quoted} --restart` tries it again."
         )
     try:
-        with show_run(config.data.name or Path(config.data.path or "").name) as show:
+        with show_run(config.data.name or Path(config.data.path or "").name, quiet=as_json) as show:
             execute(config, folder.path, progress=show, previous=previous, restart=restart)
     except Stopped as stop:
         begun = (folder.path / "config.yaml").exists()

@@ -14,11 +14,9 @@ from rich.text import Text
 from postmax.cli.sweeping import run_all, tell_failures, tell_plan
 from postmax.report.table.tuned_text import HEADING
 from postmax.sweep.cores import default_workers
-from postmax.sweep.plan import plan
 from postmax.tables import load
 from postmax.tables.tuned import Tuned, TunedRow
 from postmax.train.settings import as_overrides
-from postmax.train.timing import measure_epoch_seconds
 from postmax.tuning.choose import choose, nothing_chosen, trial_jobs, trials
 from postmax.tuning.tuned_file import add_to_file, rows_to_keep
 
@@ -54,10 +52,9 @@ def tune(
     planned = {trial.row: TunedRow(chosen=trial.settings, scores=()) for trial in tried}
     rows_to_keep(file, nothing_chosen(spec, scale).model_copy(update={"rows": planned}), spec)
     if dry_run:
-        found = plan(todo, store, workers=workers, retry_failed=retry_failed, measure=measure_epoch_seconds)
-        tell_plan(found, as_json)
+        tell_plan(todo, store, workers=workers, retry_failed=retry_failed, as_json=as_json)
         return
-    report = run_all(todo, store, workers=workers, retry_failed=retry_failed)
+    report = run_all(todo, store, workers=workers, retry_failed=retry_failed, as_json=as_json)
     tuned = choose(spec, scale, tried, store)
     add_to_file(tuned, file, spec)
     if as_json:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from postmax.data.arrays import MappedArray, read_npz
 from postmax.data.augment import Augment, Draw, standard
 from postmax.data.batches import Batch, Batches, generator_for
-from postmax.data.catalogue import Request, is_clean, load, names, register, splits
+from postmax.data.catalogue import Needed, Request, absent, is_clean, load, names, needed_files, register, splits
 from postmax.data.columns import read_columns
 from postmax.data.dataset import Dataset, RowSource, Statistics
 from postmax.data.files import data_root
+from postmax.data.getting import get
 from postmax.data.idx import read_idx
 from postmax.data.image_files import ImageFiles
 from postmax.data.image_folder import read_image_folder
@@ -32,19 +33,23 @@ __all__ = [
     "LabelColumn",
     "MappedArray",
     "Mixed",
+    "Needed",
     "Request",
     "RowSource",
     "Statistics",
     "StrongAugment",
     "TableEncoder",
     "Views",
+    "absent",
     "channel_statistics",
     "data_root",
     "generator_for",
+    "get",
     "is_clean",
     "load",
     "mixup",
     "names",
+    "needed_files",
     "read_columns",
     "read_idx",
     "read_image_folder",

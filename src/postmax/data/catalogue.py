@@ -8,45 +8,24 @@ from pathlib import Path
 
 from postmax.data.augment import Augment
 from postmax.data.dataset import Dataset
-from postmax.data.download import RemoteFile, fetch
-from postmax.data.files import data_root, first_existing
+from postmax.data.files import data_root
+from postmax.data.request import Needed, Request
 from postmax.errors import DataError
 from postmax.registry import Registry
 
-
-@dataclass(frozen=True)
-class Request:
-    """A request to the reader of a data set: which split, and where the files are.
-
-    Attributes:
-        root: The folder that holds all data sets.
-        split: One of the splits of the data set.
-        download: Whether missing files may be downloaded.
-    """
-
-    root: Path
-    split: str
-    download: bool = False
-
-    def file(self, places: Sequence[Path], *, remote: RemoteFile | None = None, how: str) -> Path:
-        """Return the first of `places` that exists. If none does, download the file to the last of them.
-
-        Args:
-            places: Where the file may be.
-            remote: The file to download; None if its licence forbids it.
-            how: A sentence that tells a person where to get the file.
-
-        Raises:
-            DataError: If the file is missing. The message says which file to put where.
-        """
-        found = first_existing(places)
-        if found is not None:
-            return found
-        target = places[-1]
-        if remote is not None and self.download:
-            return fetch(remote, target.parent)
-        option = " With download=True it is downloaded." if remote is not None else ""
-        raise DataError(f"{target} is missing. {how} Put it there, or give the root your data sets are in.{option}")
+__all__ = [
+    "Needed",
+    "Request",
+    "Source",
+    "absent",
+    "is_clean",
+    "load",
+    "names",
+    "needed_files",
+    "register",
+    "splits",
+    "usual_augmentation",
+]
 
 
 @dataclass(frozen=True)
@@ -58,12 +37,14 @@ class Source:
         splits: The splits it has.
         clean: Whether its training labels count as the true ones.
         augment: What its images go through in training, without statistics; None for no augmentation.
+        files: What it is read from; empty if it comes with a package.
     """
 
     read: Callable[[Request], Dataset]
     splits: tuple[str, ...]
     clean: bool = True
     augment: Augment | None = None
+    files: tuple[Needed, ...] = ()
 
 
 _SOURCES: Registry[Source] = Registry("data set", package="postmax.data")
@@ -77,6 +58,7 @@ def register(
     splits: Sequence[str] = ("train", "test"),
     clean: bool = True,
     augment: Augment | None = None,
+    files: Sequence[Needed] = (),
 ) -> None:
     """Make a data set known under `name`.
 
@@ -91,11 +73,13 @@ def register(
             whose mistakes are part of the data set.
         augment: What its images usually go through in training, such as `Augment(padding=4)`. The statistics are not
             part of it: the data set has them itself, or they are computed. None for no augmentation, and for features.
+        files: What it is read from. The reader finds each of them with `request.find(needed)`, and `postmax data get`
+            downloads them, makes them, or says how to get them.
 
     Raises:
         InputError: If the name is taken.
     """
-    _SOURCES.add(Source(read, tuple(splits), clean, augment), name)
+    _SOURCES.add(Source(read, tuple(splits), clean, augment, tuple(files)), name)
 
 
 def names() -> tuple[str, ...]:
@@ -138,6 +122,26 @@ def usual_augmentation(name: str) -> Augment | None:
     return _SOURCES.get(name).augment
 
 
+def needed_files(name: str) -> tuple[Needed, ...]:
+    """Return what the data set called `name` is read from; nothing for one that comes with a package.
+
+    Example:
+        >>> [needed.places[0] for needed in needed_files("cifar10")]
+        ['cifar-10-batches-py']
+    """
+    return _SOURCES.get(name).files
+
+
+def absent(name: str, root: str | Path | None = None) -> tuple[Needed, ...]:
+    """Return which of its files the data set called `name` lacks.
+
+    Example:
+        >>> absent("digits")
+        ()
+    """
+    return tuple(needed for needed in needed_files(name) if needed.found(data_root(root)) is None)
+
+
 def load(name: str, *, split: str = "train", root: str | Path | None = None, download: bool = False) -> Dataset:
     """Return the data set called `name`, read from its official files.
 
@@ -161,4 +165,4 @@ def load(name: str, *, split: str = "train", root: str | Path | None = None, dow
     split = _SPLIT_ALIASES.get(split, split)
     if split not in available:
         raise DataError(f"{name} has no split {split!r}; it has {', '.join(available)}.")
-    return _SOURCES.get(name).read(Request(data_root(root), split, download))
+    return _SOURCES.get(name).read(Request(data_root(root), split, download, _SOURCES.name_of(name)))

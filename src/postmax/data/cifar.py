@@ -22,6 +22,7 @@ from postmax.data.dataset import Dataset, Statistics
 from postmax.data.download import RemoteFile
 from postmax.data.files import read_at_most
 from postmax.data.normalisation import STATISTICS
+from postmax.data.request import Needed
 from postmax.data.safe_pickle import Plain, load_plain
 from postmax.errors import DataError
 from postmax.files import existing_file
@@ -63,11 +64,19 @@ class Cifar:
     digests: Mapping[str, str] = field(default_factory=dict)
     superclasses: tuple[int, ...] | None = None
 
+    @property
+    def needed(self) -> Needed:
+        """The folder or the archive."""
+        how = f"Download {self.archive.url} (or unpack it as the folder {self.folder})."
+        return Needed((self.folder, self.archive.name), how, remote=self.archive)
+
 
 CIFAR10 = Cifar(
     name="cifar10",
     folder="cifar-10-batches-py",
-    archive=RemoteFile("https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz", "c58f30108f718f92721af3b95e74349a"),
+    archive=RemoteFile(
+        "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz", "c58f30108f718f92721af3b95e74349a", size=170_498_071
+    ),
     files={"train": tuple(f"data_batch_{i}" for i in range(1, 6)), "test": ("test_batch",)},
     label_key="labels",
     meta=("batches.meta", "label_names"),
@@ -81,7 +90,9 @@ CIFAR10 = Cifar(
 CIFAR100 = Cifar(
     name="cifar100",
     folder="cifar-100-python",
-    archive=RemoteFile("https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz", "eb9058c3a382ffc7106e4002c42a8d85"),
+    archive=RemoteFile(
+        "https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz", "eb9058c3a382ffc7106e4002c42a8d85", size=169_001_437
+    ),
     files={"train": ("train",), "test": ("test",)},
     label_key="fine_labels",
     meta=("meta", "fine_label_names"),
@@ -97,12 +108,7 @@ def read_cifar(layout: Cifar, request: Request) -> Dataset:
     Raises:
         DataError: If files are missing, damaged, try to run code, or have another content.
     """
-    folder, archive = request.root / layout.folder, request.root / layout.archive.name
-    place = request.file(
-        (folder, archive),
-        remote=layout.archive,
-        how=f"Download {layout.archive.url} (or unpack it as {folder}).",
-    )
+    place = request.find(layout.needed)
     wanted = (*layout.files[request.split], layout.meta[0])
     contents = _from_folder(place, wanted) if place.is_dir() else _from_archive(place, layout, wanted)
     meta = contents.pop(layout.meta[0], None)
@@ -198,4 +204,4 @@ def _check_content(
 
 
 for _layout in (CIFAR10, CIFAR100):
-    register(_layout.name, partial(read_cifar, _layout), augment=AUGMENT)
+    register(_layout.name, partial(read_cifar, _layout), augment=AUGMENT, files=[_layout.needed])

@@ -16,12 +16,16 @@ import torch
 from postmax.data.catalogue import Request, register
 from postmax.data.cifar import AUGMENT, CIFAR10, CIFAR100, Cifar, read_cifar
 from postmax.data.dataset import Dataset
+from postmax.data.download import RemoteFile
 from postmax.data.files import check_digest, read_at_most
+from postmax.data.request import Needed
 from postmax.data.safe_pickle import load_plain
 from postmax.errors import DataError
 from postmax.files import existing_file
 
 _LARGEST_PICKLE = 64 << 20
+_FOLDER = "https://raw.githubusercontent.com/UCSC-REAL/cifar-10-100n/main/data/"
+_TERMS = "CC BY-NC 4.0: not for commercial use"
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,13 @@ class HumanLabels:
     file: str
     sha256: str
     columns: Mapping[str, str]
+
+    @property
+    def needed(self) -> Needed:
+        """The label file."""
+        how = f"Fetch {self.file} from the folder data of github.com/UCSC-REAL/cifar-10-100n ({_TERMS})."
+        remote = RemoteFile(f"{_FOLDER}{self.file}", self.sha256, "sha256")
+        return Needed((f"cifar-n/{self.file}", self.file), how, remote=remote, terms=_TERMS)
 
 
 CIFAR10N = HumanLabels(
@@ -110,10 +121,7 @@ def read_cifar_n(published: HumanLabels, name: str, request: Request) -> Dataset
     images = replace(read_cifar(published.images, request), name=name)
     if request.split != "train":
         return images
-    path = request.file(
-        (request.root / "cifar-n" / published.file, request.root / published.file),
-        how=f"Fetch {published.file} from the folder data of github.com/UCSC-REAL/cifar-10-100n (CC BY-NC 4.0).",
-    )
+    path = request.find(published.needed)
     columns = read_human_labels(path, published)
     clean = torch.from_numpy(columns["clean_label"])
     wrong = int((clean != images.labels).sum())
@@ -127,4 +135,10 @@ def read_cifar_n(published: HumanLabels, name: str, request: Request) -> Dataset
 
 for _published in (CIFAR10N, CIFAR100N):
     for _name in _published.columns:
-        register(_name, partial(read_cifar_n, _published, _name), clean=False, augment=AUGMENT)
+        register(
+            _name,
+            partial(read_cifar_n, _published, _name),
+            clean=False,
+            augment=AUGMENT,
+            files=[_published.images.needed, _published.needed],
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
@@ -14,6 +13,8 @@ from typing import Literal
 from postmax.data.files import check_digest
 from postmax.errors import DataError
 from postmax.files import existing_file
+from postmax.once import alone_with
+from postmax.progress import Stage, never_silent, tell
 
 _CHUNK = 1 << 18
 _TIMEOUT = 30.0
@@ -27,11 +28,13 @@ class RemoteFile:
         url: Its address. Plain http is safe, because the checksum is verified.
         checksum: Its hexadecimal digest.
         algorithm: The algorithm of the digest.
+        size: How many bytes it has, for people who have to decide; None if that is not known.
     """
 
     url: str
     checksum: str
     algorithm: Literal["md5", "sha256"] = "md5"
+    size: int | None = None
 
     @property
     def name(self) -> str:
@@ -48,7 +51,7 @@ class RemoteFile:
 
 
 def fetch(remote: RemoteFile, folder: Path) -> Path:
-    """Download a file into `folder`, if it is not there yet.
+    """Download a file into `folder`, if it is not there yet. If several processes ask for it, one downloads.
 
     The part that has arrived is kept as `NAME.part`, and the next attempt continues from there. If a file that was put
     together from two attempts has the wrong checksum, it is downloaded once more from the beginning.
@@ -66,6 +69,13 @@ def fetch(remote: RemoteFile, folder: Path) -> Path:
     if not remote.url.startswith(("https://", "http://")):
         raise DataError(f"{remote.url}: only http and https addresses can be downloaded.")
     folder.mkdir(parents=True, exist_ok=True)
+    with never_silent(), alone_with(path, what=remote.name):
+        if not path.exists():
+            _download(remote, path)
+    return path
+
+
+def _download(remote: RemoteFile, path: Path) -> None:
     part = path.with_name(path.name + ".part")
     resumed = part.exists()
     _transfer(remote, part)
@@ -78,7 +88,6 @@ def fetch(remote: RemoteFile, folder: Path) -> Path:
         _transfer(remote, part)
         remote.check(part)
     part.replace(path)
-    return path
 
 
 def _transfer(remote: RemoteFile, part: Path) -> None:
@@ -94,11 +103,13 @@ def _transfer(remote: RemoteFile, part: Path) -> None:
         # Nothing lies beyond what we have: it is complete, or of another version. The checksum tells.
         if error.code == 416 and start:
             return
-        raise DataError(f"{remote.url} answers {error.code} {error.reason}. It has moved: {_by_hand(part)}") from error
+        raise DataError(
+            f"{remote.url} answers {error.code} {error.reason}. It has moved: {_by_hand(remote, part)}"
+        ) from error
     except (OSError, HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise DataError(
-            f"{remote.url} cannot be downloaded: {reason}. Try again to resume, or {_by_hand(part)}"
+            f"{remote.url} cannot be downloaded: {reason}. Try again to resume, or {_by_hand(remote, part)}"
         ) from error
 
 
@@ -110,20 +121,13 @@ def _save(response: HTTPResponse, part: Path, start: int, name: str) -> None:
         while chunk := response.read(_CHUNK):
             file.write(chunk)
             done += len(chunk)
-            _show_progress(name, done, total)
+            tell(Stage(f"downloading {name}", done / 1e6, None if total is None else total / 1e6, "MB"))
         file.flush()
         os.fsync(file.fileno())
     if total is not None and done < total:
         raise ConnectionError(f"the connection ended after {done:,} of {total:,} bytes")
 
 
-def _show_progress(name: str, done: int, total: int | None) -> None:
-    if not sys.stderr.isatty():
-        return
-    share = f" of {total / 1e6:.1f} MB, {done / total:.0%}" if total else " MB"
-    finished = "\n" if done == total else ""
-    print(f"\r{name}: {done / 1e6:.1f}{share}", end=finished, file=sys.stderr, flush=True)
-
-
-def _by_hand(part: Path) -> str:
-    return f"fetch it by other means and put it at {part.with_suffix('')}."
+def _by_hand(remote: RemoteFile, part: Path) -> str:
+    checksum = f"{remote.algorithm.upper()} {remote.checksum}"
+    return f"fetch it by other means and put it at {part.with_suffix('')} ({checksum})."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -17,9 +16,12 @@ from postmax.data.catalogue import Request, register
 from postmax.data.cifar import CIFAR10, Cifar, read_cifar
 from postmax.data.cifar_n import CIFAR10N, read_cifar_n
 from postmax.data.dataset import Dataset
+from postmax.data.request import Needed
 from postmax.errors import DataError
 from postmax.extras import need
 from postmax.files import atomic_write, load_arrays
+from postmax.once import make_once
+from postmax.progress import Stage, never_silent, tell
 
 SIZE = 112
 DIMENSIONS = 128
@@ -47,13 +49,21 @@ def read_embedded(layout: Cifar, labels: Callable[[Request], Dataset], name: str
         MissingDependency: If the features have to be computed and the network is not installed.
     """
     dataset = labels(request)
-    kept = features_path(request.root).with_name(f"cifar10-lite0-{SIZE}-{DIMENSIONS}.npz")
-    if not kept.exists():
-        train, test = load_features(layout, request)
-        mean, directions = principal_components(train, DIMENSIONS)
-        _save(kept, (train - mean) @ directions, (test - mean) @ directions)
+    kept = request.find(reduced_features(layout))
     features = dict(zip(_SPLITS, _load(kept, layout), strict=True))[request.split]
     return replace(dataset, name=name, inputs=features, statistics=None)
+
+
+def reduced_features(layout: Cifar) -> Needed:
+    """Return the file of the reduced features, which is made once from the images."""
+    file = f"cifar10-lite0-{SIZE}-{DIMENSIONS}.npz"
+
+    def make(request: Request) -> None:
+        train, test = load_features(layout, request)
+        mean, directions = principal_components(train, DIMENSIONS)
+        _save(request.root / file, (train - mean) @ directions, (test - mean) @ directions)
+
+    return Needed((file,), "The features are computed from the images of CIFAR-10, which takes minutes.", make=make)
 
 
 def load_features(layout: Cifar, request: Request, size: int = SIZE) -> tuple[Tensor, Tensor]:
@@ -64,12 +74,17 @@ def load_features(layout: Cifar, request: Request, size: int = SIZE) -> tuple[Te
         MissingDependency: If the features have to be computed, and the network is not installed.
     """
     path = features_path(request.root, size)
-    if not path.exists():
+
+    def make() -> None:
         network = extractor()
         images = [read_cifar(layout, replace(request, split=split)).inputs for split in _SPLITS]
+        rows = torch.cat([part[torch.arange(len(part))] for part in images])
         # Half precision keeps the file at 150 MB.
-        train, test = (extract(network, rows[torch.arange(len(rows))], size).half() for rows in images)
+        train, test = extract(network, rows, size).half().split([len(part) for part in images])
         _save(path, train, test)
+
+    with never_silent():
+        make_once(path, make, what=path.name)
     return _load(path, layout)
 
 
@@ -87,7 +102,7 @@ def extractor() -> torch.nn.Module:
 
 @torch.inference_mode()
 def extract(network: torch.nn.Module, images: Tensor, size: int) -> Tensor:
-    """Return (N, 1280) pooled activations of uint8 images. It shows its progress on standard error."""
+    """Return (N, 1280) pooled activations of uint8 images."""
     parts, done = [], 0
     for chunk in images.split(_AT_ONCE):
         large = F.interpolate(chunk.float(), size=(size, size), mode="bicubic", align_corners=False).clamp(0, 255)
@@ -95,8 +110,7 @@ def extract(network: torch.nn.Module, images: Tensor, size: int) -> Tensor:
         maps: Tensor = network.extract_features(normalised)  # type: ignore[operator]
         parts.append(F.adaptive_avg_pool2d(maps, 1).flatten(1))
         done += len(chunk)
-        print(f"\rfeatures of {done} of {len(images)} images", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
+        tell(Stage("computing features", done, len(images), "images"))
     return torch.cat(parts)
 
 
@@ -143,11 +157,13 @@ def _load(path: Path, layout: Cifar) -> tuple[Tensor, Tensor]:
 
 
 def _register_all() -> None:
-    name = f"{CIFAR10.name}-embedded"
-    register(name, partial(read_embedded, CIFAR10, partial(read_cifar, CIFAR10), name))
+    name, features = f"{CIFAR10.name}-embedded", reduced_features(CIFAR10)
+    files = [CIFAR10.needed, features]
+    register(name, partial(read_embedded, CIFAR10, partial(read_cifar, CIFAR10), name), files=files)
     for human in CIFAR10N.columns:
         labels, name = partial(read_cifar_n, CIFAR10N, human), f"{human}-embedded"
-        register(name, partial(read_embedded, CIFAR10N.images, labels, name), clean=False)
+        files = [CIFAR10N.images.needed, CIFAR10N.needed, features]
+        register(name, partial(read_embedded, CIFAR10N.images, labels, name), clean=False, files=files)
 
 
 _register_all()

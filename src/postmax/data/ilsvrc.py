@@ -17,13 +17,20 @@ from postmax.data.dataset import Dataset
 from postmax.data.files import existing_folder, first_existing
 from postmax.data.image_files import ImageFiles, check_all_exist
 from postmax.data.normalisation import STATISTICS
-from postmax.data.synsets import MINI_CLASSES, Synsets, read_lines, read_synsets, webvision_folder
+from postmax.data.request import Needed
+from postmax.data.synsets import MINI_CLASSES, SYNSETS, Synsets, read_lines, read_synsets, webvision_folder
 from postmax.data.webvision import AUGMENT, IMAGE_SIZE
 from postmax.errors import DataError
 from postmax.extras import need
 from postmax.files import existing_file
 
 _PER_CLASS = 50
+_IMAGES = Needed(
+    ("ilsvrc12/val",),
+    "Unpack ILSVRC2012_img_val.tar (image-net.org, after registration; MD5 29b22e2961454d5413ddabcf34fc5622) as that "
+    "folder. If it has no folder for each class, unpack ILSVRC2012_devkit_t12.tar.gz (MD5 "
+    "fa75699e90414af021442c21a62c3abf) beside it.",
+)
 _LABELS = "ILSVRC2012_validation_ground_truth.txt"
 
 
@@ -35,12 +42,7 @@ def read_ilsvrc(name: str, num_classes: int | None, request: Request) -> Dataset
     """
     synsets = read_synsets(webvision_folder(request) / "info" / "synsets.txt").first(num_classes)
     folder = request.root / "ilsvrc12"
-    images = existing_folder(
-        request.file(
-            (folder / "val",),
-            how="Unpack ILSVRC2012_img_val.tar (image-net.org, after registration) as that folder.",
-        )
-    )
+    images = existing_folder(request.find(_IMAGES))
     by_class = any(entry.is_dir() for entry in images.iterdir())
     rows = _from_class_folders(images, synsets) if by_class else _from_devkit(images, folder, synsets, request)
     if len(rows) != _PER_CLASS * len(synsets.ids):
@@ -95,5 +97,5 @@ def _devkit_ids(path: Path) -> dict[str, str]:
         raise DataError(f"{path} is not the meta.mat of the devkit, or it is damaged ({error}).") from error
 
 
-register("ilsvrc12-mini", partial(read_ilsvrc, "ilsvrc12-mini", MINI_CLASSES), splits=("test",), augment=AUGMENT)
-register("ilsvrc12", partial(read_ilsvrc, "ilsvrc12", None), splits=("test",), augment=AUGMENT)
+for _name, _classes in (("ilsvrc12-mini", MINI_CLASSES), ("ilsvrc12", None)):
+    register(_name, partial(read_ilsvrc, _name, _classes), splits=("test",), augment=AUGMENT, files=[SYNSETS, _IMAGES])

@@ -13,9 +13,10 @@ from postmax.data.dataset import Dataset, Statistics
 from postmax.data.download import RemoteFile
 from postmax.data.idx import read_idx
 from postmax.data.normalisation import STATISTICS
+from postmax.data.request import Needed
 from postmax.errors import DataError
 
-_PREFIXES = {"train": "train", "test": "t10k"}
+_PREFIXES = ("train", "t10k")
 _DIGITS = tuple("0123456789")
 
 
@@ -28,6 +29,7 @@ class MnistFamily:
         torchvision: The folder in which torchvision keeps it.
         url: The address of the folder of the four files.
         md5: The MD5 of train images, train labels, test images and test labels, gzipped.
+        bytes: The sizes of these four files.
         classes: The names of the classes.
         counts: The number of images of each class in each split.
         statistics: Mean and deviation of the pixels, if they are published.
@@ -37,9 +39,22 @@ class MnistFamily:
     torchvision: str
     url: str
     md5: tuple[str, str, str, str]
+    bytes: tuple[int, int, int, int]
     classes: tuple[str, ...]
     counts: Mapping[str, tuple[int, ...]]
     statistics: Statistics | None = None
+
+    @property
+    def needed(self) -> tuple[Needed, ...]:
+        """Train images, train labels, test images and test labels."""
+        names = [f"{prefix}-{stem}-ubyte" for prefix in _PREFIXES for stem in ("images-idx3", "labels-idx1")]
+        found = []
+        for plain, md5, size in zip(names, self.md5, self.bytes, strict=True):
+            remote = RemoteFile(f"{self.url}{plain}.gz", md5, size=size)
+            folders = (f"{self.torchvision}/raw", self.name)
+            places = tuple(f"{folder}/{name}" for folder in folders for name in (plain, f"{plain}.gz"))
+            found.append(Needed(places, f"Download {remote.url}.", remote=remote))
+        return tuple(found)
 
 
 _BALANCED = {"train": (6000,) * 10, "test": (1000,) * 10}
@@ -53,6 +68,7 @@ MNIST = MnistFamily(
         "9fb629c4189551a2d022fa330f9573f3",
         "ec29112dd5afa0611ce80d1b7f02629c",
     ),
+    (9_912_422, 28_881, 1_648_877, 4_542),
     _DIGITS,
     {
         "train": (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949),
@@ -70,6 +86,7 @@ FASHION_MNIST = MnistFamily(
         "bef4ecab320f06d8554ea6380940ec79",
         "bb300cfdad3c16e7a12a480ee83cd310",
     ),
+    (26_421_880, 29_515, 4_422_102, 5_148),
     ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
     _BALANCED,
     STATISTICS["fashion-mnist"],
@@ -84,6 +101,7 @@ KMNIST = MnistFamily(
         "5c965bf0a639b31b8f53240b1b52f4d7",
         "7320c461ea6c1c855c0b718fb2a4b134",
     ),
+    (18_165_135, 29_497, 3_041_136, 5_120),
     ("o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo"),
     _BALANCED,
 )
@@ -95,16 +113,12 @@ def read_mnist(family: MnistFamily, request: Request) -> Dataset:
     Raises:
         DataError: If a file is missing, damaged, or belongs to another data set.
     """
-    prefix, first = _PREFIXES[request.split], 0 if request.split == "train" else 2
+    first = 0 if request.split == "train" else 2
     paths = []
-    for stem, md5 in zip(("images-idx3", "labels-idx1"), family.md5[first : first + 2], strict=True):
-        plain = f"{prefix}-{stem}-ubyte"
-        folders = [request.root / family.torchvision / "raw", request.root / family.name]
-        places = [folder / name for folder in folders for name in (plain, f"{plain}.gz")]
-        remote = RemoteFile(f"{family.url}{plain}.gz", md5)
-        path = request.file(places, remote=remote, how=f"Download {remote.url}.")
-        if path.suffix == ".gz":
-            remote.check(path)
+    for needed in family.needed[first : first + 2]:
+        path = request.find(needed)
+        if path.suffix == ".gz" and needed.remote is not None:
+            needed.remote.check(path)
         paths.append(path)
     dataset = read_idx(*paths, classes=family.classes)
     counts = tuple(torch.bincount(dataset.labels, minlength=len(family.classes)).tolist())
@@ -117,4 +131,4 @@ def read_mnist(family: MnistFamily, request: Request) -> Dataset:
 
 
 for _family in (MNIST, FASHION_MNIST, KMNIST):
-    register(_family.name, partial(read_mnist, _family))
+    register(_family.name, partial(read_mnist, _family), files=_family.needed)

@@ -7,11 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postmax.data.catalogue import Request
+from postmax.data.request import Needed
 from postmax.errors import DataError
 from postmax.files import existing_file
 
 MINI_CLASSES = 50
+_PAGE = "data.vision.ee.ethz.ch/cvl/webvision/dataset2017.html, after accepting its terms"
 _WNID = re.compile(r"n\d{8}")
+
+
+def of_webvision(archive: str, place: str) -> Needed:
+    """Return what an archive of WebVision 1.0 holds. The terms of WebVision allow no download by a program."""
+    return Needed((place, f"webvision/{place}"), f"Unpack {archive} of WebVision 1.0 ({_PAGE}).")
+
+
+SYNSETS = of_webvision("info.tar", "info/synsets.txt")
 
 
 @dataclass(frozen=True)
@@ -61,6 +71,4 @@ def webvision_folder(request: Request) -> Path:
     Raises:
         DataError: If `info/synsets.txt` is in neither.
     """
-    places = [request.root / "info" / "synsets.txt", request.root / "webvision" / "info" / "synsets.txt"]
-    how = "Unpack info.tar of WebVision 1.0 (data.vision.ee.ethz.ch/cvl/webvision, after accepting its terms)."
-    return request.file(places, how=how).parent.parent
+    return request.find(SYNSETS).parent.parent

@@ -15,12 +15,17 @@ from postmax.data.catalogue import Request, register
 from postmax.data.dataset import Dataset
 from postmax.data.image_files import ImageFiles, check_all_exist
 from postmax.data.normalisation import STATISTICS
-from postmax.data.synsets import MINI_CLASSES, read_lines, read_synsets, webvision_folder
+from postmax.data.synsets import MINI_CLASSES, SYNSETS, of_webvision, read_lines, read_synsets, webvision_folder
 from postmax.errors import DataError
 
 IMAGE_SIZE = 256
 # What the literature does with these images in training: a random window of 224 pixels, a random flip.
 AUGMENT = Augment(padding=0, crop=224)
+_ARCHIVES = {
+    "google": of_webvision("google_resized_256.tar", "google"),
+    "flickr": of_webvision("flickr_resized_256.tar", "flickr"),
+    "val": of_webvision("val_images_256.tar", "val_images_256"),
+}
 _TRAIN_LISTS = {
     "webvision-mini": ("train_filelist_google.txt",),
     "webvision": ("train_filelist_google.txt", "train_filelist_flickr.txt"),
@@ -72,5 +77,14 @@ def _read_list(path: Path, num_classes: int) -> list[tuple[str, int]]:
     return rows
 
 
-register("webvision-mini", partial(read_webvision, "webvision-mini", MINI_CLASSES), clean=False, augment=AUGMENT)
-register("webvision", partial(read_webvision, "webvision", None), clean=False, augment=AUGMENT)
+for _name, _classes, _sources in (
+    ("webvision-mini", MINI_CLASSES, ("google", "val")),
+    ("webvision", None, ("google", "flickr", "val")),
+):
+    register(
+        _name,
+        partial(read_webvision, _name, _classes),
+        clean=False,
+        augment=AUGMENT,
+        files=[SYNSETS, *(_ARCHIVES[source] for source in _sources)],
+    )

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from postmax.estimation.estimator import RowTensors, Solution, TransitionEstimator
+from postmax.progress import Stage, tell
 
 # All replicates of a K×K matrix are kept in memory: a hundred of them take 800 MB for K = 1000. Each replicate also
 # goes over N·K numbers many times. These limits keep memory and time within bounds.
@@ -59,9 +60,11 @@ def bootstrap(
     affordable = max(_FEWEST, min(_KEPT_ELEMENTS // num_classes**2, _PASSED_ELEMENTS // (n * num_classes)))
     generator = torch.Generator().manual_seed(seed)
     solved = []
-    for _ in range(min(replicates, affordable)):
+    count = min(replicates, affordable)
+    for number in range(count):
         drawn = torch.randint(n, (n,), generator=generator)
         solved.append(estimator.solve(tuple(part[drawn] for part in rows), num_classes, solution))
+        tell(Stage("drawing rows again for the intervals", number + 1, count, "times"))
     bounds = [one.bounds for one in solved if one.bounds is not None]
     return Replicates(
         matrices=torch.stack([one.matrix for one in solved]),

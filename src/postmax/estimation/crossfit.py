@@ -13,7 +13,13 @@ FOLDS = 5
 
 
 def cross_fit(
-    features: Tensor, labels: Tensor, num_classes: int, *, loss: FPMLLoss | None = None, seed: int = 0
+    features: Tensor,
+    labels: Tensor,
+    num_classes: int,
+    *,
+    loss: FPMLLoss | None = None,
+    seed: int = 0,
+    what: str = "cross-fitting networks",
 ) -> Tensor:
     """Return out-of-sample log-posteriors (N, K), float64, of small f-PML networks trained on the other folds.
 
@@ -24,6 +30,7 @@ def cross_fit(
         loss: The loss; KL with softmax by default. With a forward correction the posteriors are those of the true
             label.
         seed: The seed of folds, initial weights, order and dropout.
+        what: What the work is called when its progress is told.
     """
     if len(labels) < 2 * FOLDS:
         raise InputError(f"{len(labels)} rows are too few for {FOLDS} folds; give probabilities instead of features.")
@@ -33,7 +40,7 @@ def cross_fit(
     network = Copies(FOLDS, features, num_classes, generator)
     outside = [(fold != f).nonzero().flatten() for f in range(FOLDS)]
     shortest = min(map(len, outside))
-    train(network, features, labels, torch.stack([rows[:shortest] for rows in outside]), loss)
+    train(network, features, labels, torch.stack([rows[:shortest] for rows in outside]), loss, what=what)
     log_posterior = torch.empty(len(labels), num_classes, dtype=torch.float64)
     with torch.no_grad():
         for rows in torch.arange(len(labels)).split(4096):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from postmax.estimation.evidence import Evidence
 from postmax.estimation.similarity import share_that_follows_similarity
 from postmax.estimation.unmix import unmix
 from postmax.losses import FPMLLoss
+from postmax.progress import Stage, tell
 from postmax.transition import Transition
 
 _STEPS, _WARM_STEPS, _TOLERANCE = 200, 40, 1e-7
@@ -71,7 +73,8 @@ class PosteriorLikelihood:
         except InputError:
             # Scores with little information can give a matrix that cannot be inverted. Then the first scores are used.
             return scores, labels
-        return cross_fit(evidence.features, labels, k, loss=forward, seed=evidence.seed), labels
+        what = "cross-fitting networks with the first estimate"
+        return cross_fit(evidence.features, labels, k, loss=forward, seed=evidence.seed, what=what), labels
 
     def solve(self, rows: RowTensors, num_classes: int, start: Solution | None = None) -> Solution:
         """Return the matrix of the likelihood, mixed with the confident joint if the noise follows similarity."""
@@ -141,7 +144,8 @@ def fit(scores: Tensor, labels: Tensor, start: tuple[Tensor, ...] = ()) -> Solut
     """Fit log a, b and log T by L-BFGS, from the counts of (most probable class, label) or from the state `start`."""
     k = scores.shape[1]
     steps = _WARM_STEPS if start else _STEPS
-    if not start:
+    from_counts = not start
+    if from_counts:
         counted = count_pairs(scores.argmax(1), labels, k) + 1 / k
         start = (torch.zeros(()), torch.zeros(k), normalise_rows(counted).log())
     log_a, bias, log_t = parameters = [part.double().clone() for part in start]
@@ -149,7 +153,11 @@ def fit(scores: Tensor, labels: Tensor, start: tuple[Tensor, ...] = ()) -> Solut
         parameters, max_iter=steps, history_size=10, line_search_fn="strong_wolfe", tolerance_change=_TOLERANCE
     )
 
+    calls = itertools.count(1)
+
     def objective() -> Tensor:
+        if from_counts:  # the fits of the bootstrap, which start from a solution, are counted there
+            tell(Stage("fitting the matrix", next(calls), unit="steps"))
         value, gradients, _ = _negative_log_likelihood(scores, labels, log_a, bias, log_t)
         for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.grad = gradient

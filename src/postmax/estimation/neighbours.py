@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from postmax.progress import Stage, tell
+
 _CHUNK_ELEMENTS = 2**26
 
 
@@ -18,4 +20,5 @@ def nearest_neighbours(features: Tensor, count: int) -> Tensor:
         similarity = unit[rows] @ unit.T
         similarity[torch.arange(len(rows)), rows] = -torch.inf
         found[rows] = similarity.topk(count, 1).indices
+        tell(Stage("finding neighbours", int(rows[-1]) + 1, n, "rows"))
     return found

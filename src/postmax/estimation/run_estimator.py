@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from torch import Tensor
@@ -14,7 +15,9 @@ from postmax.estimation.estimate import TransitionEstimate
 from postmax.estimation.estimator import TransitionEstimator
 from postmax.estimation.evidence import gather_evidence
 from postmax.estimation.identify import unidentified
+from postmax.estimation.threads import SMALL_TABLE, one_thread
 from postmax.labels import EncodedLabels, class_indices, encode_labels
+from postmax.progress import Listener, listening
 from postmax.transition import Transition
 
 
@@ -29,6 +32,7 @@ def estimate_transition(
     replicates: int = 100,
     level: float = 0.95,
     seed: int = 0,
+    progress: Listener | None = None,
 ) -> TransitionEstimate:
     """Return the transition matrix of the noise in `labels`, with intervals.
 
@@ -43,6 +47,8 @@ def estimate_transition(
         replicates: The number of bootstrap replicates, at least 2. Fewer are drawn for many classes, to save memory.
         level: The level of the intervals.
         seed: The seed of everything random.
+        progress: A function that gets a `postmax.progress.Stage` now and then: what is done, and how far it is. For
+            example `progress=print`. The estimate does not depend on it.
 
     Raises:
         InputError: If an estimate is not possible. The message says what is wrong and where.
@@ -65,9 +71,11 @@ def estimate_transition(
     evidence = gather_evidence(probabilities, labels, features, num_classes, seed)
     name, estimator = _named(method)
     k = evidence.num_classes
-    rows = estimator.rows(evidence)
-    solution = estimator.solve(rows, k)
-    drawn = bootstrap(estimator, rows, solution, k, replicates, seed)
+    with nullcontext() if progress is None else listening(progress):
+        rows = estimator.rows(evidence)
+        with one_thread(len(evidence.labels) * k < SMALL_TABLE):
+            solution = estimator.solve(rows, k)
+            drawn = bootstrap(estimator, rows, solution, k, replicates, seed)
     interval = drawn.interval(drawn.matrices, level)
     low, high = (float(end) for end in drawn.interval(drawn.noise_rates, level))
     bottom, top = low, high

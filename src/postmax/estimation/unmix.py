@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from postmax.estimation.counts import normalise_rows
+from postmax.progress import Stage, tell
 
 _TOP_SHARE, _TOP_LEAST = 0.3, 30
 # A step takes N·K² operations. Twenty steps already remove most of the noise.
@@ -22,7 +23,12 @@ def unmix(probabilities: Tensor, labels: Tensor) -> Tensor:
     order of the rows is kept. The inverse of T and a projection would move many rows to the same corner of the simplex.
     """
     first_guess = labels_of_the_surest(probabilities, labels)
-    return torch.cat([_undo(chunk, first_guess) for chunk in probabilities.split(_chunk_rows(len(first_guess)))])
+    parts, done = [], 0
+    for chunk in probabilities.split(_chunk_rows(len(first_guess))):
+        parts.append(_undo(chunk, first_guess))
+        done += len(chunk)
+        tell(Stage("unmixing the probabilities", done, len(probabilities), "rows"))
+    return torch.cat(parts)
 
 
 def labels_of_the_surest(probabilities: Tensor, labels: Tensor) -> Tensor:

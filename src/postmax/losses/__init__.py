@@ -6,6 +6,7 @@
 
 from postmax.losses.base import Loss
 from postmax.losses.catalogue import (
+    check_names,
     describe,
     get,
     names,
@@ -32,6 +33,7 @@ __all__ = [
     "Preset",
     "Term",
     "TermLoss",
+    "check_names",
     "describe",
     "get",
     "l1_penalty",

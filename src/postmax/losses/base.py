@@ -81,6 +81,22 @@ class Loss(nn.Module, ABC):
         """Whether the noise is removed after training, in `posterior`, and not in the loss itself."""
         return False
 
+    @property
+    def when_it_diverges(self) -> str:
+        """Why a training with this loss may diverge and what to do, in sentences; empty if nothing is special about it.
+
+        It stands at the end of the error message of a run, so options are written as settings: loss.floor=0.05.
+        """
+        return ""
+
+    @property
+    def stuck_at(self) -> float | None:
+        """The loss of a batch from which nothing can be learnt, because the gradient is 0; None if there is none.
+
+        A run in which every batch of an epoch has this loss has diverged.
+        """
+        return None
+
     def summable(self) -> SummableLoss:
         """Return this loss in the form in which it can be weighed and added to others.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from postmax.errors import InputError
+from postmax.errors import InputError, UnknownNameError
 from postmax.losses.base import Loss
 from postmax.losses.facts import PRESETS, Facts, Preset, facts_of_sum
 from postmax.losses.options import CONTRACT, checked_weight
@@ -152,7 +152,7 @@ def get(
         >>> get("fpml", divergense="sl")
         Traceback (most recent call last):
         ...
-        postmax.errors.InputError: unknown option of the loss fpml 'divergense'. Did you mean 'divergence'? ...
+        postmax.errors.UnknownNameError: unknown option of the loss fpml 'divergense'. Did you mean 'divergence'? ...
     """
     entry, known = find(name), option_names(name)
     for option in options:
@@ -161,6 +161,7 @@ def get(
     if preset is not None:
         options = {**published(name, preset).options, **options}
     if needs_transition(name, options) and transition is None:
+        check_names(name, options)
         which = f" with correction={options['correction']!r}" if "correction" in options else ""
         raise InputError(f"the loss {name}{which} needs the label noise: pass transition=pm.Transition(matrix).")
     if not entry.takes_contract:
@@ -174,6 +175,20 @@ def get(
             raise _cannot_take(name, "num_classes")
         options["num_classes"] = num_classes
     return _checked(name, _build(name, options, transition), {})
+
+
+def check_names(name: str, options: Mapping[str, Any]) -> None:
+    """Check the name of a loss and the names in its options, such as that of a divergence, before the noise is known.
+
+    Raises:
+        UnknownNameError: If there is no such loss, option, divergence, link or correction.
+    """
+    try:
+        get(name, transition=Transition.identity(2), **options)
+    except UnknownNameError:
+        raise
+    except InputError:
+        return  # other options may not fit two classes; they are checked when the noise is known
 
 
 def names() -> tuple[str, ...]:

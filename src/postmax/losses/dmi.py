@@ -38,8 +38,11 @@ class DMILoss(ContractLoss):
     - A batch must hold every class. If one is missing, the determinant is 0, and so is the gradient: the network learns
       nothing from that batch.
     - Every order of the classes has the same determinant up to its sign, and at the start it is close to 0. The loss
-      therefore needs a network that was trained with another loss: `at` gives cross-entropy before `start`. The
-      published learning rate after `start` is 1e-6, with batches of 128 or 256.
+      therefore needs a network that was trained with another loss: `at` gives cross-entropy before `start`. From random
+      weights it finds the classes in some other order.
+    - Near 0 its gradient explodes. With ten classes and batches of 128, learning rates of 0.0001 to 0.001 worked after
+      cross-entropy, with SGD and Adam; the published one is 1e-6. With batches of 32, or with 0.1, the network often
+      stops predicting some class and learns nothing any more (docs/losses.md).
 
     Args:
         start: The share of the training before which the loss is plain cross-entropy.
@@ -70,6 +73,21 @@ class DMILoss(ContractLoss):
     def mixes_rows(self) -> bool:
         """True: the loss is a property of the whole batch."""
         return True
+
+    @property
+    def when_it_diverges(self) -> str:
+        """Why a training with this loss may diverge and what to do; see `Loss`."""
+        return (
+            "dmi is −log of the determinant of a table of labels and predictions. The determinant is 0, and nothing is "
+            "learnt, where a batch lacks a class or no row is predicted as some class; near 0 its gradient explodes. "
+            "Train with cross-entropy first (loss.start), with a dozen rows or more of each class in a batch "
+            "(batch_size), and with a small learning rate, such as optimiser.name=adam optimiser.lr=0.001."
+        )
+
+    @property
+    def stuck_at(self) -> float:
+        """The loss of a determinant of 0."""
+        return -_LOG_FLOOR
 
     def at(self, share: float) -> Loss:
         """Return the loss after this share of the training, from 0 to 1: cross-entropy before `start`."""
@@ -144,7 +162,8 @@ class DMIRowLoss(RowLoss):
 register(
     "dmi",
     DMILoss,
-    "determinant-based mutual information −log(|det M| + 0.001) of a batch, after a warm-up",
+    "determinant-based mutual information −log(|det M| + 0.001) of a batch, after a warm-up; for learning rates up to "
+    "0.001 and batches with a dozen rows of each class",
     Facts(symmetric=False, bounded=True, role="both", source="Xu et al. 2019"),
     aliases=("l-dmi",),
 )

@@ -44,7 +44,9 @@ class FPMLLoss(ContractLoss):
             and factored corrections, which need it.
         transition: The label noise, for the corrections.
         correction: How the noise is removed, for any invertible matrix.
-            "objective" trains on row ỹ of P⁻¹ in place of the one-hot label, unbiased (up to a factor unless floor=0);
+            "objective" trains on row ỹ of P⁻¹ in place of the one-hot label, unbiased (up to a factor unless floor=0).
+            It is for two classes, or for rows of P⁻¹ that sum up to less than 3 in absolute value. From 8 on there is
+            a `PostmaxWarning`, because "forward" was better in every measurement;
             "posterior" trains as if there were no noise and applies P⁻ᵀ in `posterior` and `predict`;
             "forward" trains PᵀD against the noisy labels, so that D is the clean posterior;
             "factored" does both, for P = S·U: "objective" for U, which are labels drawn at random for every class,
@@ -102,6 +104,7 @@ class FPMLLoss(ContractLoss):
         )
         objective.check_weight(weight)
         check_num_classes(num_classes, objective.num_classes)
+        objective.warn_if_far_behind()
 
     @property
     def objective(self) -> Objective:
@@ -117,6 +120,11 @@ class FPMLLoss(ContractLoss):
     def corrects_posterior(self) -> bool:
         """Whether the noise is removed after training, in `posterior`: with correction="posterior"."""
         return self.objective.correction == "posterior"
+
+    @property
+    def when_it_diverges(self) -> str:
+        """Why a training with this loss may diverge and what to do; see `Loss`."""
+        return self.objective.when_it_diverges
 
     def posterior(self, logits: Tensor, *, normalize: bool = True) -> Tensor:
         """Return P(class | x) for every class, in the shape of `logits`, in float32 for half precision.
@@ -285,6 +293,11 @@ class FPMLTerm(Term):
         if o.link.normalised and o.correction is None:
             return None
         return "f-PML", o.link, o.transition
+
+    @property
+    def when_it_diverges(self) -> str:
+        """Why a training with this term may diverge and what to do; see `Loss`."""
+        return self.objective.when_it_diverges
 
     def __call__(self, inputs: LabelledLogits) -> Tensor:
         """Return the loss (…, m) of each requested label."""

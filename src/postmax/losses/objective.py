@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, field
 
 from torch import Tensor
 
 from postmax import divergences, links
 from postmax.divergences import Divergence, KullbackLeibler
-from postmax.errors import InputError
+from postmax.errors import InputError, PostmaxWarning
 from postmax.links import Link
 from postmax.losses.kernels import CrossEntropyKernel
 from postmax.losses.options import check_numbers
@@ -19,10 +20,14 @@ from postmax.transition import Transition
 from postmax.transition.constant import Constant
 from postmax.transition.matrix import Matrix
 from postmax.transition.mixture import LogMixture
+from postmax.wording import advice
 
 CORRECTIONS = ("objective", "posterior", "forward", "factored")
 _IN_THE_MODEL = ("forward", "factored")
 _FLOOR_OF_UNIFORM = 0.4
+# ‖P⁻¹‖ from which the objective correction was behind the forward correction in all of 41 settings with three or more
+# classes; see docs/objective-correction.md.
+_FAR_BEHIND = 8.0
 
 
 @dataclass(frozen=True)
@@ -68,8 +73,10 @@ class Objective:
             raise InputError("the first argument is the divergence; pass class weights by name, as weight=….")
         check_numbers(passive_weight=passive_weight, floor=0.0 if floor is None else floor)
         f = divergences.get(divergence)
-        noise = _checked_noise(transition, correction)
+        if correction is not None and correction not in CORRECTIONS:
+            raise unknown_name("correction", correction, CORRECTIONS)
         resolved = _checked_link(link, correction)
+        noise = _checked_noise(transition, correction)  # after the names: a matrix does not mend a misspelt one
         if not (math.isfinite(passive_weight) and passive_weight > 0):
             raise InputError(f"passive_weight must be a positive number, got {passive_weight}.")
         modelled, removed = _parts(noise, correction)
@@ -115,6 +122,34 @@ class Objective:
     def replaces_labels(self) -> bool:
         """Whether `label_weights` differ from the labels."""
         return self.label_matrix is not None
+
+    def warn_if_far_behind(self) -> None:
+        """Warn where the objective correction is known to be far behind the forward correction."""
+        if self.correction != "objective" or self.transition is None or self.transition.num_classes < 3:
+            return
+        size = _size(self.transition.inverse)
+        if size >= _FAR_BEHIND:
+            forward = advice(python='correction="forward"', command="loss.correction=forward")
+            warnings.warn(
+                f"the objective correction weighs labels by the inverse of the noise, whose rows sum up to {size:.0f} "
+                f"in absolute value: it learns slowly or memorises. Use {forward}: from {_FAR_BEHIND:g} on it was "
+                "better in every measurement with three or more classes (docs/objective-correction.md).",
+                PostmaxWarning,
+                stacklevel=3,
+            )
+
+    @property
+    def when_it_diverges(self) -> str:
+        """Why a training may diverge and what to do; see `Loss.when_it_diverges`."""
+        if self.floor > 0:
+            return ""
+        if self.correction == "objective":
+            return (
+                "Without a floor the negative label weights of the objective correction reward ever smaller "
+                "posteriors, so that the loss has no lower bound. Use loss=fpml with loss.correction=forward, or with "
+                "loss.correction=objective and no loss.floor, which then has a default."
+            )
+        return "A floor under the posterior bounds the gradient of confident mistakes: loss.floor=0.05."
 
     def log_ratio(self, rows: Tensor) -> Tensor:
         """Return s = log D for the *training* labels, from logits (…, C).
@@ -180,8 +215,12 @@ def _label_matrix(removed: Transition, *, stabilised: bool) -> Constant:
     A constant factor changes no minimum of the loss.
     """
     inverse = removed.inverse
-    scale = inverse.abs().sum(1).max() if stabilised else 1.0
-    return Constant(inverse / scale)
+    return Constant(inverse / _size(inverse) if stabilised else inverse)
+
+
+def _size(inverse: Tensor) -> float:
+    """Return ‖P⁻¹‖∞, the largest sum of the absolute values in a row."""
+    return float(inverse.abs().sum(1).max())
 
 
 def _parts(noise: Transition | None, correction: str | None) -> tuple[Transition | None, Transition | None]:
@@ -225,8 +264,6 @@ def _checked_noise(transition: Transition | Matrix | None, correction: str | Non
                 f"a transition matrix was given, but no correction that uses it; choose one of {CORRECTIONS}."
             )
         return None
-    if correction not in CORRECTIONS:
-        raise unknown_name("correction", correction, CORRECTIONS)
     if transition is None:
         raise InputError(f"correction={correction!r} needs the noise: pass transition=pm.Transition(matrix).")
     noise = transition if isinstance(transition, Transition) else Transition(transition)

@@ -96,6 +96,11 @@ class Term(ABC):
         """What logits mean to this term, as a value that can be compared; None if their softmax is the posterior."""
         return None
 
+    @property
+    def when_it_diverges(self) -> str:
+        """Why a training with this term may diverge and what to do; see `Loss.when_it_diverges`."""
+        return ""
+
     def posterior(self, logits: Tensor) -> Tensor:
         """Return P(true class | x) for logits (…, C) that were trained with this term."""
         return logits.softmax(-1)
@@ -177,6 +182,11 @@ class WeightedSum(Term):
         # A list and not next(…, None), which torch.compile of torch 2.6 cannot trace.
         fixed = [term.num_classes for _, term in self.terms if term.num_classes is not None]
         return fixed[0] if fixed else None
+
+    @property
+    def when_it_diverges(self) -> str:
+        """What the terms say, each sentence once."""
+        return " ".join(dict.fromkeys(term.when_it_diverges for _, term in self.terms if term.when_it_diverges))
 
     def __call__(self, inputs: LabelledLogits) -> Tensor:
         """Return the loss (…, m) of each requested label. The terms share the log-probabilities to save time."""

@@ -68,6 +68,11 @@ class TermLoss(ContractLoss, SummableLoss):
         """Whether the noise is removed after training, in `posterior`, and not in the loss itself."""
         return self.term.corrects_posterior
 
+    @property
+    def when_it_diverges(self) -> str:
+        """Why a training with this loss may diverge and what to do; see `Loss`."""
+        return self.term.when_it_diverges
+
     def posterior(self, logits: Tensor) -> Tensor:
         """Return P(true class | x) for every class, in the shape of `logits`, in float32 for half precision."""
         return self.of_rows(self.term.posterior, logits)

@@ -115,7 +115,7 @@ def get(name: str, *, num_classes: int, input_shape: Sequence[int], **options: A
         >>> get("mlp", num_classes=2, input_shape=(30,), hiden=(16,))
         Traceback (most recent call last):
         ...
-        postmax.errors.InputError: unknown option of mlp 'hiden'. Did you mean 'hidden'? Known: activation, \
+        postmax.errors.UnknownNameError: unknown option of mlp 'hiden'. Did you mean 'hidden'? Known: activation, \
 batch_norm, dropout, hidden.
     """
     architecture = describe(name)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import torch
 
 from postmax.runs.damage import damage
 from postmax.runs.folder import RunFolder
 from postmax.runs.job import Job
-from postmax.train.config import RunConfig
-
-Measure = Callable[[RunConfig], float]
+from postmax.sweep.cores import cores
+from postmax.sweep.durations import Clock, Stopwatch
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Plan:
         failed: Jobs that failed before. They are run again only with `retry_failed`.
         expected: The seconds that each job will take, by run id, where that is known.
         workers: How many jobs run at once.
+        once: The seconds before the first job begins: starting processes and reading data.
+        reasons: Why the duration of a job is not known, by run id.
     """
 
     done: tuple[Job, ...]
@@ -34,6 +37,8 @@ class Plan:
     failed: tuple[Job, ...]
     expected: dict[str, float]
     workers: int = 1
+    once: float = 0.0
+    reasons: dict[str, str] = field(default_factory=dict)
 
     @property
     def unknown(self) -> int:
@@ -45,7 +50,9 @@ class Plan:
         """Return how long the sweep will take, or None if that is not known for every job."""
         if self.unknown:
             return None
-        return max(sum(self.expected.values()) / max(1, self.workers), max(self.expected.values(), default=0.0))
+        if not self.expected:
+            return 0.0
+        return self.once + max(sum(self.expected.values()) / max(1, self.workers), *self.expected.values())
 
 
 def plan(
@@ -54,20 +61,23 @@ def plan(
     *,
     workers: int = 1,
     retry_failed: bool = False,
-    measure: Measure | None = None,
+    measure: Stopwatch | None = None,
+    start_up: float = 0.0,
 ) -> Plan:
     """Return what a sweep over these jobs would do.
 
     The duration of a run is taken from finished runs: first from one with the same configuration and other seeds, then
-    from one that does the same work with other noise or other settings. If there is neither, it is measured.
+    from one that does the same work with other noise or other settings. If there is neither, it is measured. Measuring
+    stops after some time; then a run counts as long as runs that differ only in their loss and optimiser.
 
     Args:
         jobs: The jobs, as for `postmax.sweep.sweep.sweep`.
         store: The folder that holds the folders of the runs.
         workers: How many jobs would run at once.
         retry_failed: Whether failed jobs count as new ones.
-        measure: A function that measures the seconds of an epoch by running a part of it. It is called once for each
-            kind of work. Without it, such durations are not known.
+        measure: Measures runs by running a part of them. Without it, durations that no finished run tells are not
+            known, and the time before the first epoch does not count.
+        start_up: How many seconds a process takes to start.
 
     A damaged run counts as a new one, because it has to begin again.
     """
@@ -79,9 +89,13 @@ def plan(
     if retry_failed:
         states["new"] += states["failed"]
         states["failed"] = []
-    clock = _Clock(states["done"], store, measure)
-    expected = {job.run_id: clock.seconds(job) for job in states["new"]}
-    expected |= {job.run_id: clock.seconds(job, _share_left(job, store)) for job in states["started"]}
+    todo = [*states["started"], *states["new"]]
+    clock = Clock(states["done"], store)
+    if measure is not None and todo:
+        with _threads_of(workers):
+            clock.measure(todo, measure)
+    shares = {job.run_id: _share_left(job, store) for job in states["started"]}
+    expected = {job.run_id: clock.seconds(job, shares.get(job.run_id, 1.0)) for job in todo}
     return Plan(
         done=tuple(states["done"]),
         resumed=tuple(states["started"]),
@@ -89,45 +103,22 @@ def plan(
         failed=tuple(states["failed"]),
         expected={run_id: seconds for run_id, seconds in expected.items() if seconds is not None},
         workers=workers,
+        # The command starts, and then its workers start.
+        once=clock.once + start_up * (2 if workers > 1 else 1),
+        reasons=clock.reasons,
     )
 
 
-class _Clock:
-    """Knows how many seconds a run takes: exactly from a run with other seeds, else roughly from a similar run."""
-
-    def __init__(self, done: Iterable[Job], store: Path, measure: Measure | None) -> None:
-        self._measure = measure
-        self._same: dict[str, float] = {}
-        self._similar: dict[str, float] = {}
-        for job in done:
-            seconds = RunFolder(store / job.run_id).result()["seconds"]
-            self._same[_same(job.config)] = seconds
-            self._similar[_similar(job.config)] = seconds / job.config.epochs
-
-    def seconds(self, job: Job, share: float = 1.0) -> float | None:
-        if (known := self._same.get(_same(job.config))) is not None:
-            return share * known
-        kind = _similar(job.config)
-        if kind not in self._similar and self._measure is not None:
-            self._similar[kind] = self._measure(job.config)
-        per_epoch = self._similar.get(kind)
-        return None if per_epoch is None else share * per_epoch * job.config.epochs
-
-
-def _same(config: RunConfig) -> str:
-    """Return a text that is equal for runs which differ only in which seeds they have, not in how many."""
-    content = config.model_dump(mode="json")
-    return json.dumps({**content, "seeds": len(config.seeds)}, sort_keys=True)
-
-
-def _similar(config: RunConfig) -> str:
-    """Return a text that is equal for runs whose epochs take about the same time."""
-    content = config.model_dump(mode="json")
-    for key in ("noise", "noise_exact", "schedule", "epochs", "selection", "save_model", "transition"):
-        del content[key]
-    content["loss"] = config.loss.name
-    content["optimiser"] = config.optimiser.name
-    return json.dumps({**content, "seeds": len(config.seeds)}, sort_keys=True)
+@contextmanager
+def _threads_of(workers: int) -> Iterator[None]:
+    """Measure with as many threads as each of several workers will have."""
+    threads = torch.get_num_threads()
+    if workers > 1:
+        torch.set_num_threads(max(1, cores() // workers))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _share_left(job: Job, store: Path) -> float:

@@ -15,6 +15,7 @@ from postmax.sweep.backlog import Backlog
 from postmax.sweep.events import Outcome, SweepError, SweepReport, Watcher
 from postmax.sweep.following import Following
 from postmax.sweep.launchers import InProcess, Launcher, LauncherError, LocalProcesses
+from postmax.sweep.shared import make_shared
 
 _SECONDS_BETWEEN_LOOKS = 0.2
 
@@ -59,12 +60,15 @@ def sweep(
         store.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"{store} cannot be the folder of the runs: {error.strerror or error}.") from error
+    jobs = list(jobs)
     backlog = Backlog(jobs, store, retry_failed=retry_failed, patience=patience, watch=watch)
     following = Following(backlog.tell)
     if launcher is None and workers > 1:
         launcher = LocalProcesses(workers, execute, threads=threads)
     elif launcher is None:
         launcher = InProcess(execute, after_epoch=following.look)
+    if launcher.slots > 1:
+        make_shared(jobs, store)
     with launcher:
         _run(backlog, following, launcher)
     return backlog.finish()

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 _SMALL_NETWORK = 100_000  # parameters
+_SET_BY_THE_LOOP = ("reduction", "transition", "weight", "num_classes")
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ def build(config: RunConfig) -> Built:
         InputError: If the parts of the configuration do not fit together.
         DataError: If the data cannot be read.
     """
+    check_names(config.loss)
     fabric = _fabric(config)
     data = tuple(prepare(config, seed) for seed in config.seeds)
     views = views_of(config.data, data[0].train)
@@ -77,6 +79,17 @@ def build(config: RunConfig) -> Built:
     tests = [part.test for part in data]
     evaluator = Evaluator(tests, validations or None, config.seeds, views, fabric.device, also)
     return Built(data, trainer, evaluator, views, fabric.device)
+
+
+def check_names(loss: Choice) -> None:
+    """Check the name of a loss and the names in its options, before any data is read or any noise is asked for.
+
+    Raises:
+        UnknownNameError: If one of them is unknown.
+        InputError: If an option is set that is not a setting.
+    """
+    _refuse(loss.options, "loss", _SET_BY_THE_LOOP)
+    losses.check_names(loss.name, loss.options)
 
 
 def check_loss(loss: Choice, *, where: str = "the configuration") -> None:
@@ -130,7 +143,7 @@ def _side_by_side(config: RunConfig, data: Sequence[SeedData], views: Views, fab
 
 
 def _loss(loss: Choice, transition: Transition | None) -> Loss:
-    _refuse(loss.options, "loss", ("reduction", "transition", "weight", "num_classes"))
+    _refuse(loss.options, "loss", _SET_BY_THE_LOOP)
     return losses.get(loss.name, transition=transition, reduction="none", **loss.options)
 
 

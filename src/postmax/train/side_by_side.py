@@ -65,7 +65,7 @@ class SideBySideTrainer:
         self._parameters = list(networks.parameters())
         fused = fabric.device.type in ("cpu", "cuda")
         self._optimiser = make_optimiser(config.optimiser, self._parameters, fused=fused)
-        self._watch = LossWatch(config, len(batches))
+        self._watch = LossWatch(config, self._losses[0], len(batches))
         self._average = Average(networks, config.ema) if config.ema is not None else None
         self.updates = 0
 

@@ -1,42 +1,181 @@
-"""Measure how long an epoch of a run takes, from a few of its steps."""
+"""Measure how long a run takes on this machine, from a few of its steps."""
 
 from __future__ import annotations
 
 import time
+from statistics import fmean
+from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
-from postmax.train.build import build
+from postmax import data, losses, methods
+from postmax.errors import DataError, DivergedError
+from postmax.estimation.cost import measure_estimate_seconds
+from postmax.train.build import Built, build
 from postmax.train.config import RunConfig
+from postmax.train.estimates import REPLICATES, kept_at
+from postmax.train.prepare import prepare
 from postmax.train.repeatable import repeatable_torch
 from postmax.train.trainer import Trainer
+from postmax.wording import advice
 
-_FEW_ROWS, _SHORT_STEP, _STEPS = 16, 0.1, 5
+_FEW_ROWS, _SHORT_STEP, _STEPS, _SECONDS = 16, 0.1, 5, 2.0
 # A forward pass takes about a third of the time of a training step, and held-out rows need no more.
 _FORWARD = 1 / 3
+# A method whose epochs differ is measured in the middle of each quarter of the training, in this order.
+_QUARTERS = (2, 0, 3, 1)
+_BATCHES = 4
+# Where an epoch takes no longer than this, whole epochs are measured. Few rows make much of what is done once an epoch.
+_SHORT_EPOCH, _SHORT_BY_FEW_ROWS = 1.5, 5.0
 
 
-def measure_epoch_seconds(config: RunConfig) -> float:
-    """Return about how many seconds an epoch takes on this machine, evaluation included.
+class NotHere(DataError):  # noqa: N818  (it is a fact about this machine, not a mistake)
+    """The data of a run are not on this machine, so nothing can be measured."""
 
-    Only a few steps are measured, so the result is an estimate. A method whose later epochs do more work than its first
-    takes longer than this.
+
+class Cost(NamedTuple):
+    """How many seconds a run takes, in parts.
+
+    Attributes:
+        once: Before the first run of a process: reading the data, and what is imported for training.
+        start: Before the first epoch of each run: preparing the rows of each seed, and making networks.
+        epoch: One epoch with its evaluation, on average.
+    """
+
+    once: float
+    start: float
+    epoch: float
+
+
+def measure_run(config: RunConfig) -> Cost:
+    """Return about how many seconds a run takes on this machine, without the estimates of noise that it needs.
+
+    Only a few steps are measured. Nothing is estimated, downloaded or computed that takes long.
 
     Raises:
+        NotHere: If files of the data set are missing.
         InputError: If the run cannot be started.
     """
+    config = _ready(config)
     with torch.random.fork_rng(), repeatable_torch():
-        rows = min(_FEW_ROWS, config.batch_size)
-        built = build(config.model_copy(update={"batch_size": rows}))
+        first, built = _timed_build(_small_batches(config))
+        start, built = _timed_build(_small_batches(config))
         torch.set_num_threads(built.threads)
-        seconds = _seconds_of_a_step(built.trainer)
-        if rows < config.batch_size and seconds * config.batch_size / rows < _SHORT_STEP:
-            # Larger batches use a machine better. Where it is quick to do so, they are measured at their real size.
-            rows = config.batch_size
-            seconds = _seconds_of_a_step(build(config).trainer)
+        same = methods.describe(config.method.name).one_network_one_loss
+        epoch = _from_steps(config, built) if same else _from_few_rows(config, built)
+        if epoch < (_SHORT_EPOCH if same else _SHORT_BY_FEW_ROWS):
+            epoch = _from_whole_epochs(config, 1 if same else len(_QUARTERS)) or epoch
+    return Cost(max(0.0, first - start), start, epoch)
+
+
+def measure_estimates(config: RunConfig) -> float:
+    """Return about how many seconds a run needs for its estimates of the noise: those that are not kept yet.
+
+    Raises:
+        NotHere: If files of the data set are missing.
+        InputError: If the rows cannot be prepared.
+    """
+    if not needs_estimates(config):
+        return 0.0
+    config = _ready(config)
+    missing, seconds = 0, 0.0
+    for seed in config.seeds:
+        train = prepare(config, seed).train
+        if isinstance(train.inputs, Tensor) and not kept_at(train, train.inputs).exists():
+            missing += 1
+            if not seconds:
+                seconds = measure_estimate_seconds(train.inputs, train.labels, train.num_classes, replicates=REPLICATES)
+    return missing * seconds
+
+
+def needs_estimates(config: RunConfig) -> bool:
+    """Return whether a run estimates the noise of its labels."""
+    return config.transition == "estimated" and losses.needs_transition(config.loss.name, config.loss.options)
+
+
+def _ready(config: RunConfig) -> RunConfig:
+    """Return the configuration with a stand-in for noise that would be estimated, if its data are here."""
+    for name in filter(None, (config.data.name, *config.data.also_test)):
+        if data.absent(name, config.data.root):
+            get = advice(python=f'postmax.data.get("{name}")', command=f"postmax data get {name}")
+            raise NotHere(f"{name} is not here ({get})")
+    return config.model_copy(update={"transition": "symmetric:0.1"}) if needs_estimates(config) else config
+
+
+def _small_batches(config: RunConfig) -> RunConfig:
+    return config.model_copy(update={"batch_size": min(_FEW_ROWS, config.batch_size)})
+
+
+def _timed_build(config: RunConfig) -> tuple[float, Built]:
+    begin = time.perf_counter()
+    built = build(config)
+    return time.perf_counter() - begin, built
+
+
+def _from_steps(config: RunConfig, built: Built) -> float:
+    """Return the seconds of an epoch, from the seconds of a step."""
+    rows = min(_FEW_ROWS, config.batch_size)
+    seconds = _seconds_of_a_step(built.trainer)
+    if rows < config.batch_size and seconds * config.batch_size / rows < _SHORT_STEP:
+        # Larger batches use a machine better. Where it is quick to do so, they are measured at their real size.
+        rows = config.batch_size
+        seconds = _seconds_of_a_step(build(config).trainer)
+    return seconds / rows * (len(built.data[0].train) + _evaluated(config, built))
+
+
+def _from_few_rows(config: RunConfig, built: Built) -> float:
+    """Return the mean seconds of epochs from all parts of the training, from whole epochs on few rows.
+
+    This counts what a method does beside its steps, such as going over all rows, and how many networks it trains.
+    """
     first = built.data[0]
-    train, test = len(first.train), len(first.test) + sum(map(len, first.also.values()))
-    return seconds / rows * (train + _FORWARD * test / config.evaluate_every)
+    rows = min(len(first.train), max(_BATCHES * _FEW_ROWS, 2 * first.train.num_classes))
+    available = len(first.train) + (0 if first.validation is None else len(first.validation))
+    with_validation = min(available, round(rows / (1 - config.data.validation_share)))
+    few = config.data.model_copy(update={"train_rows": with_validation})
+    trainer = build(_small_batches(config).model_copy(update={"data": few})).trainer
+    for _ in zip(range(2), trainer.steps(0), strict=False):
+        pass  # the very first steps also prepare what the others use
+    times: list[float] = []
+    for quarter in _QUARTERS:
+        begin = time.perf_counter()
+        for _ in trainer.steps(_epoch_in(quarter, config)):
+            pass
+        times.append(time.perf_counter() - begin)
+        if sum(times) > 2 * _SECONDS:
+            break
+    return fmean(times) / rows * (len(first.train) + _evaluated(config, built))
+
+
+def _from_whole_epochs(config: RunConfig, quarters: int) -> float | None:
+    """Return the mean seconds of whole epochs with their evaluation; None if the training diverges at once."""
+    built = build(config)
+    times = []
+    try:
+        built.trainer.epoch(0)
+        for quarter in _QUARTERS[:quarters]:
+            begin = time.perf_counter()
+            records = built.trainer.epoch(_epoch_in(quarter, config))
+            trained = time.perf_counter()
+            built.trainer.judge(built.evaluator, records)
+            times.append(trained - begin + (time.perf_counter() - trained) / config.evaluate_every)
+            if sum(times) > 2 * _SECONDS:
+                break
+    except DivergedError:
+        return None
+    return fmean(times)
+
+
+def _epoch_in(quarter: int, config: RunConfig) -> int:
+    return min(config.epochs - 1, int((quarter + 0.5) * config.epochs / len(_QUARTERS)))
+
+
+def _evaluated(config: RunConfig, built: Built) -> float:
+    """Return the work of evaluating held-out rows after an epoch, in rows that are trained on."""
+    first = built.data[0]
+    held_out = len(first.test) + sum(map(len, first.also.values()))
+    return _FORWARD * held_out / config.evaluate_every
 
 
 def _seconds_of_a_step(trainer: Trainer) -> float:
@@ -47,6 +186,6 @@ def _seconds_of_a_step(trainer: Trainer) -> float:
         now = time.perf_counter()
         times.append(now - start)
         start = now
-        if sum(times) > 2:
+        if sum(times) > _SECONDS:
             break
     return min(times)

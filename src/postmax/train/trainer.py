@@ -112,7 +112,7 @@ class OneSeedTrainer:
         self.resources = resources
         self.batches = batches
         self._config, self._fabric, self._plain, self._truth = config, fabric, plain, truth
-        self._watch = LossWatch(config, len(batches))
+        self._watch = LossWatch(config, method.loss, len(batches))
         resources.check_answer(getattr(method, "answer", None), config.method.name)
         self._averages = NetworkAverages(resources.networks, resources.trained, config.ema)
         self.updates = 0

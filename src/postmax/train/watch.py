@@ -1,4 +1,4 @@
-"""Stop a training run whose loss is NaN, infinite, or thousands of times what it was at the start."""
+"""Stop a training run whose loss is NaN, infinite, thousands of times what it was at the start, or stuck."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import torch
 from torch import Tensor
 
 from postmax.errors import DivergedError, InputError
+from postmax.losses import Loss
 from postmax.train.config import RunConfig
 
 _EXPLODED = 1e4
+_STUCK_WITHIN = 1e-5
 # On a GPU, reading a loss waits for the device. So losses are read in groups there.
 _GROUP = 20
 
@@ -21,11 +23,12 @@ class LossWatch:
 
     Args:
         config: The configuration of the run. The error message suggests settings to change.
+        loss: The loss of the run. It knows what else to suggest.
         steps: How many steps an epoch has; for the message.
     """
 
-    def __init__(self, config: RunConfig, steps: int) -> None:
-        self._config, self._steps = config, steps
+    def __init__(self, config: RunConfig, loss: Loss, steps: int) -> None:
+        self._config, self._loss, self._steps = config, loss, steps
         self.first_loss: float | None = None
         """The size of the loss in the first step, at least 1; part of a checkpoint."""
         self._epoch = 0
@@ -52,14 +55,17 @@ class LossWatch:
         """End the epoch and return the mean loss of each seed.
 
         Raises:
-            DivergedError: If one of the losses that were not looked at yet is not finite, or has exploded.
+            DivergedError: If one of the losses that were not looked at yet is not finite, or has exploded; or if each
+                loss of a seed has the value from which nothing can be learnt.
             InputError: If there was no step.
         """
         if not self._losses:
             raise InputError(f"the method {self._config.method.name} made no step in epoch {self._epoch + 1}.")
         if self._losses[-1].device.type != "cpu":
             self._look_at_group(len(self._losses) - 1)
-        means: list[float] = torch.stack(self._losses).mean(0).tolist()
+        losses = torch.stack(self._losses)
+        self._look_for_stuck(losses)
+        means: list[float] = losses.mean(0).tolist()
         return means
 
     def diverged(self, what: str, place: int | None = None) -> DivergedError:
@@ -68,18 +74,29 @@ class LossWatch:
         hints = [f"a smaller learning rate (optimiser.lr is {config.optimiser.lr:g})"]
         if config.optimiser.clip_norm is None:
             hints.append("optimiser.clip_norm=1")
-        if config.loss.name == "fpml" and not config.loss.options.get("floor"):
-            hints.append("a floor under the posterior (loss.floor=0.05)")
         of = f" of {self._steps}" if place < self._steps else ""
         return DivergedError(
             f"training diverged in epoch {self._epoch + 1}, batch {place + 1}{of}: "
-            f"{what.rstrip('.')}. Try {' or '.join(hints)}."
+            f"{what.rstrip('.')}. Try {' or '.join(hints)}. {self._current_loss.when_it_diverges}".rstrip()
         )
 
     @property
     def is_first_step(self) -> bool:
         """Whether no step of the whole training has been made yet."""
         return self.first_loss is None and not self._losses
+
+    @property
+    def _current_loss(self) -> Loss:
+        return self._loss.at(self._epoch / self._config.epochs)
+
+    def _look_for_stuck(self, losses: Tensor) -> None:
+        stuck = self._current_loss.stuck_at
+        if stuck is None:
+            return
+        for seed, is_stuck in zip(self._config.seeds, ((losses - stuck).abs() < _STUCK_WITHIN).all(0), strict=True):
+            if is_stuck:
+                what = f"the loss of seed {seed} was {stuck:.4g} in every batch, where its gradient is 0"
+                raise self.diverged(what, len(self._losses) - 1)
 
     def _look_at_group(self, place: int) -> None:
         start = place - place % _GROUP

@@ -8,12 +8,14 @@ import signal
 import threading
 import time
 from concurrent.futures import Future
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 import torch
 from fake_runs import alive, execute, job, log_of, pids_of
 
+from postmax.progress import is_silent, listening, silent
 from postmax.runs import RunFolder
 from postmax.sweep.attempt import Task
 from postmax.sweep.cores import cores
@@ -21,11 +23,17 @@ from postmax.sweep.events import Outcome
 from postmax.sweep.launchers import LauncherError, LocalProcesses
 from postmax.sweep.launchers.local_processes import _Worker
 from postmax.sweep.launchers.worker import GRACE_SECONDS
+from postmax.wording import advice, command_line
 
 
 def tell_threads(config, folder, **_):
     folder.mkdir(parents=True)
     (folder / "threads").write_text(str(torch.get_num_threads()))
+
+
+def tell_voice(config, folder, **_):
+    folder.mkdir(parents=True)
+    (folder / "voice").write_text(advice(python="python", command="command") + (", silent" if is_silent() else ""))
 
 
 def never_listens(config, folder, **_):
@@ -53,6 +61,22 @@ def test_torch_threads_are_an_equal_share_of_the_cores(tmp_path, slots, threads,
         one = task(tmp_path)
         assert launcher.submit(one).result(60) == Outcome("done")
     assert (one.folder / "threads").read_text() == str(expected)
+
+
+@pytest.mark.usefixtures("quick_workers")
+@pytest.mark.parametrize(
+    ("context", "expected"),
+    [
+        (nullcontext(), "python"),
+        (command_line(), "command"),
+        (listening(silent), "python, silent"),
+    ],
+)
+def test_workers_give_advice_as_their_sweep_does_and_are_silent_if_it_is(tmp_path, context, expected):
+    with context, LocalProcesses(1, tell_voice) as launcher:
+        one = task(tmp_path)
+        assert launcher.submit(one).result(60) == Outcome("done")
+    assert (one.folder / "voice").read_text() == expected
 
 
 def test_workers_are_fresh_interpreters_that_go_with_the_launcher(tmp_path):

@@ -36,6 +36,14 @@ class CORES(Term):
         """The length of the prior, if there is one."""
         return None if self.prior is None else len(self.prior)
 
+    @property
+    def when_it_diverges(self) -> str:
+        """Why a training with this term may diverge and what to do; see `Loss`."""
+        return (
+            "cores rewards confidence in any class, and the reward has no bound. A smaller weight of that part "
+            "(loss.beta=0.5) and a smaller learning rate keep it in check."
+        )
+
     def __call__(self, inputs: LabelledLogits) -> Tensor:
         """Return the loss of each requested label."""
         if self.prior_tensor is None:

@@ -30,6 +30,14 @@ class Peer(Term):
         """True: a row is compared with the labels of the other rows."""
         return True
 
+    @property
+    def when_it_diverges(self) -> str:
+        """Why a training with this term may diverge and what to do; see `Loss`."""
+        return (
+            "peer rewards whatever makes the labels of other rows improbable, so it has no lower bound. A smaller "
+            "weight of that part (loss.alpha=0.2) and a smaller learning rate keep it in check."
+        )
+
     def __call__(self, inputs: LabelledLogits) -> Tensor:
         """Return the loss of each requested label."""
         assert inputs.others is not None  # noqa: S101  (given to every term that mixes rows)

@@ -41,6 +41,17 @@ class SmoothedCE(Term):
             raise InputError(f"rate must be a number below 1, got {self.rate!r}: at 1 the label no longer counts.")
         check_start(self.start)
 
+    @property
+    def when_it_diverges(self) -> str:
+        """Why a training with this term may diverge and what to do; see `Loss`."""
+        if self.rate >= 0:
+            return ""
+        return (
+            "A negative rate rewards ever smaller probabilities of the other classes, so the loss has no lower bound. "
+            "It was published with a learning rate of 1e-6 after a warm-up. A rate closer to 0 (loss.rate=-0.2) also "
+            "keeps it in check."
+        )
+
     def __call__(self, inputs: LabelledLogits) -> Tensor:
         """Return the loss of each requested label."""
         return (self.rate - 1) * inputs.label_log_p - self.rate * inputs.log_p.mean(-1, keepdim=True)

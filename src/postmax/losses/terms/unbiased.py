@@ -54,6 +54,14 @@ class Unbiased(Term):
         losses = self.base(LabelledLogits(inputs.logits, None, inputs.others))
         return inputs.pick(losses @ self.weights.like(losses))
 
+    @property
+    def when_it_diverges(self) -> str:
+        """Why a training with this term may diverge and what to do; see `Loss`."""
+        return (
+            "The inverse of the noise has negative entries, so the estimate of an unbounded loss has no lower bound. "
+            "Use loss=forward, or a bounded base (loss.base=mae)."
+        )
+
     def logits_of(self, posterior: Tensor) -> Tensor:
         """Return logits whose posterior, by the base term, is the given one."""
         return self.base.logits_of(posterior)

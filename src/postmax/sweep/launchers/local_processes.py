@@ -16,12 +16,14 @@ from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from typing import Any, Literal, Self, cast
 
+from postmax.progress import is_silent
 from postmax.runs import execute as execute_run
 from postmax.sweep.attempt import Execute, Task
 from postmax.sweep.cores import cores
 from postmax.sweep.events import Outcome
 from postmax.sweep.launchers.base import LauncherError
 from postmax.sweep.launchers.worker import GRACE_SECONDS, prepare, work
+from postmax.wording import at_the_command_line
 
 # A worker is a fresh interpreter: a fork of a process that has used torch may hang.
 START_METHOD: Literal["spawn"] = "spawn"
@@ -121,8 +123,9 @@ class _Worker:
 
     def __init__(self, execute: Execute, threads: int) -> None:
         context = _RememberingContext()
+        arguments = (execute, threads, at_the_command_line(), is_silent())
         self._executor = ProcessPoolExecutor(
-            1, mp_context=cast("BaseContext", context), initializer=prepare, initargs=(execute, threads)
+            1, mp_context=cast("BaseContext", context), initializer=prepare, initargs=arguments
         )
         with _interrupts_held_back():
             self._start = self._executor.submit(os.getpid)

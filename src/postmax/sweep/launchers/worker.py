@@ -8,12 +8,15 @@ import os
 import signal
 import threading
 import time
+from contextlib import ExitStack
 from types import FrameType
 
 import torch
 
+from postmax.progress import Lines, listening, silent
 from postmax.sweep.attempt import Execute, Task, attempt
 from postmax.sweep.events import Outcome
+from postmax.wording import command_line
 
 # A worker that must end has this many seconds to leave its job in an orderly way.
 GRACE_SECONDS = 5.0
@@ -23,18 +26,25 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 _execute: Execute | None = None
 _working = False
+_for_the_whole_process = ExitStack()
 
 
-def prepare(execute: Execute, threads: int) -> None:
+def prepare(execute: Execute, threads: int, at_the_command_line: bool = False, quiet: bool = False) -> None:
     """Make this process a worker. The executor calls it once, in the main thread, before the first job.
 
     Args:
         execute: The function that runs a configuration.
         threads: The number of torch threads.
+        at_the_command_line: Whether errors give advice for the command line, as in the process of the sweep.
+        quiet: Whether to say nothing on standard error. Otherwise a worker says when it has to wait for another
+            process, and each half minute how far work before the training is.
     """
     global _execute  # noqa: PLW0603  (a process is one worker)
     _execute = execute
     torch.set_num_threads(threads)
+    if at_the_command_line:
+        _for_the_whole_process.enter_context(command_line())
+    _for_the_whole_process.enter_context(listening(silent if quiet else Lines(share=None)))
     threading.Thread(target=_end_with_the_sweep, daemon=True).start()
     for number in _SIGNALS:
         signal.signal(number, _interrupt)
