@@ -12,11 +12,23 @@ import pytest
 from postmax.cli.stopping import Stopped, starting, stoppable
 
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143}
-# Where the tests run in the background, their shell has told everybody to ignore Ctrl-C.
-PROGRAM = (
-    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "from postmax.cli import main; print('started', flush=True); main(sys.argv[1:])"
-)
+# Where the tests run in the background, their shell has told everybody to ignore Ctrl-C. "started" is said when the
+# command handles signals: before that they end the process, as they end every other, and a slow machine shows it.
+PROGRAM = """
+import signal, sys
+from contextlib import contextmanager
+from postmax import cli
+
+@contextmanager
+def announced(stoppable=cli.stoppable):
+    with stoppable():
+        print("started", flush=True)
+        yield
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+cli.stoppable = announced
+cli.main(sys.argv[1:])
+"""
 
 
 @pytest.fixture(autouse=True)
