@@ -31,13 +31,6 @@ cli.main(sys.argv[1:])
 """
 
 
-@pytest.fixture(autouse=True)
-def _ctrl_c_is_not_ignored():
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def begin(*arguments):
     command = [sys.executable, "-c", PROGRAM, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
