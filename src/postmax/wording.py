@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
+
+from postmax.errors import PostmaxWarning
 
 _at_the_command_line = False
 _SHOWN = 20
@@ -33,14 +38,33 @@ def at_the_command_line() -> bool:
 
 @contextmanager
 def command_line() -> Iterator[None]:
-    """Give advice for the command line, in all threads, while the `with` block runs."""
+    """Speak to a person at the command line, in all threads, while the `with` block runs.
+
+    Advice names options, and a warning of postmax is one line on standard error.
+    """
     # A context variable would not reach threads that read data.
     global _at_the_command_line  # noqa: PLW0603
     before, _at_the_command_line = _at_the_command_line, True
     try:
-        yield
+        with _warnings_in_one_line():
+            yield
     finally:
         _at_the_command_line = before
+
+
+@contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    """Show a warning of postmax without the place in the code, which says nothing to a person."""
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, PostmaxWarning):
+            print(f"postmax: warning: {message}", file=sys.stderr)
+        else:
+            usual(message, category, *place, **more)
+
+    with warnings.catch_warnings():
+        usual, warnings.showwarning = warnings.showwarning, show
+        yield
 
 
 def listed(problems: Sequence[str]) -> str:

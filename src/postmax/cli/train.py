@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,19 +15,15 @@ from postmax import data, losses, plugins
 from postmax.cli.live import show_run, show_stages
 from postmax.cli.options import TableOptions
 from postmax.cli.reading import put_into, tell_notes
+from postmax.cli.result import tell_result
 from postmax.cli.started import seconds_since_start
 from postmax.cli.stopping import Stopped
 from postmax.duration import in_words
-from postmax.errors import DataError, DivergedError, InputError, PostmaxWarning
+from postmax.errors import DataError, DivergedError, InputError
 from postmax.files import existing_file
 from postmax.registry import unknown_name
-from postmax.report.numbers import per_cent
-from postmax.report.run.facts import judged_by_labels_as_given
-from postmax.report.run.noise import estimate_in_words
 from postmax.report.run_page import write_run_page
-from postmax.report.selection_words import SELECTION_IN_WORDS
 from postmax.runs import RunFolder, execute
-from postmax.runs.details import read_estimates
 from postmax.train import RunConfig, make_config, resolve
 from postmax.train.build import check_names
 from postmax.train.config import DataConfig
@@ -54,7 +49,7 @@ def train(
         dry_run: Only say what would run and how long it would take.
         as_json: Print JSON.
     """
-    with _plain_warnings(), _missing_plugins_named(None if config is None else RunFolder(config.parent)):
+    with _missing_plugins_named(None if config is None else RunFolder(config.parent)):
         run = resolve(_configure(arguments, options, config, dry_run=dry_run))
         check_names(run.loss)
         _refuse_idle_transition(run)
@@ -70,23 +65,8 @@ def train(
 def resume(folder: Path, *, previous: bool, restart: bool, as_json: bool) -> None:
     """Continue a run that was stopped."""
     run = RunFolder(folder)
-    with _plain_warnings(), _missing_plugins_named(run):
+    with _missing_plugins_named(run):
         _run(run.config(), run, as_json, previous=previous, restart=restart)
-
-
-@contextmanager
-def _plain_warnings() -> Iterator[None]:
-    """Show a warning of postmax as a line, without the place in the code, which says nothing to a person."""
-
-    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-        if issubclass(category, PostmaxWarning):
-            typer.echo(f"postmax: warning: {message}", err=True)
-        else:
-            usual(message, category, *place, **more)
-
-    with warnings.catch_warnings():
-        usual, warnings.showwarning = warnings.showwarning, show
-        yield
 
 
 @contextmanager
@@ -203,38 +183,4 @@ def _run(config: RunConfig, folder: RunFolder, as_json: bool, *, previous: bool 
     if as_json:
         typer.echo(json.dumps({**folder.result(), "folder": str(folder.path), "report": str(page)}))
     else:
-        _tell(config, folder, page)
-
-
-def _tell(config: RunConfig, folder: RunFolder, page: Path) -> None:
-    result = folder.result()
-    noise = result["seeds"][0]["noise"]
-    estimates = read_estimates(folder, [seed["seed"] for seed in result["seeds"]])
-    rate = "" if estimates else "wrong labels: not known, "
-    rate = rate if noise["rate"] is None else f"wrong labels: {noise['rate']:.1%}, "
-    typer.echo(
-        f"{result['train_rows']} training rows, {result['test_rows']} test rows, {len(result['classes'])} classes; "
-        f"{rate}labels SHA-256 {noise['sha256'][:16]}…"
-    )
-    if estimates:
-        typer.echo(f"noise: {estimate_in_words(estimates)}")
-    for reading in result["seeds"][0]["readings"]:
-        found = [seed["readings"][reading] for seed in result["seeds"]]
-        rule = config.selection.replace("-", "_")
-        chosen = [one[rule] for one in found]  # type: ignore[literal-required]
-        name = "test accuracy" if reading == "model" else f"test accuracy, {reading}"
-        typer.echo(f"{name} ({SELECTION_IN_WORDS[config.selection]}): {_spread([one['accuracy'] for one in chosen])}")
-        typer.echo(f"  calibration error: {_spread([one['calibration_error'] for one in chosen])}")
-    if judged_by_labels_as_given(config, result):
-        typer.echo("  (compared with the labels as given: where a label is wrong, a right answer counts as an error)")
-    last = [record for record in folder.metrics() if record["epoch"] == result["epochs"]]
-    learnt = [record["wrong_labels_learnt"] for record in last if "wrong_labels_learnt" in record]
-    recovered = [record["wrong_labels_recovered"] for record in last if "wrong_labels_recovered" in record]
-    if learnt:
-        typer.echo(f"wrong training labels: memorised {_spread(learnt)}, true class predicted {_spread(recovered)}")
-    typer.echo(f"run: {folder.path}\nreport: {page}")
-
-
-def _spread(shares: list[float]) -> str:
-    """Return mean and standard deviation in per cent, and the number of seeds."""
-    return per_cent(shares) + (f" (n = {len(shares)})" if len(shares) > 1 else "")
+        tell_result(config, folder, page)
