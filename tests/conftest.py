@@ -9,6 +9,7 @@ The tiers are chosen by `make test-fast`, `make test` and `make test-all`; CONTR
   it: every test function runs, but not with all of its parameters.
 """
 
+import signal
 from collections import defaultdict
 from pathlib import Path
 
@@ -77,6 +78,14 @@ def _own_data_folder_for_the_session(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("POSTMAX_DATA", str(tmp_path_factory.getbasetemp() / "data"))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _ctrl_c_is_not_ignored():
+    """Where the tests run in the background, their shell has told everybody to ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import random
+import shutil
 import signal
 import time
 
@@ -83,9 +84,12 @@ def test_killed_at_random_moments(tmp_path, forks, case):
     config, folder = configuration(case, tmp_path), tmp_path / "killed"
     assert forks.run("execute", config=plain(config), folder=str(tmp_path / "whole")) == ("done", 0)
     chance, kills = random.Random(case), 0
-    while kills < 6:
+    for _ in range(50):
         code = kill_once(forks, config, folder, chance)
-        if code == 0:
+        if code == 0 and not kills:
+            shutil.rmtree(folder)  # on a busy machine a run may end before we come to kill it
+            continue
+        if code == 0 or kills == 6:
             break
         assert code == -signal.SIGKILL
         kills += 1

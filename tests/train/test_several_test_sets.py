@@ -15,7 +15,7 @@ from postmax.registry import Registry
 from postmax.runs import RunFolder, execute
 from postmax.train import make_config
 from postmax.train.prepare import load_also, load_rows, prepare
-from postmax.train.timing import measure_epoch_seconds
+from postmax.train.timing import measure_run
 
 CLASSES = ("ant", "bee", "wasp")
 
@@ -155,7 +155,7 @@ def test_each_once_and_not_the_run_s_own(names):
 def test_its_rows_count_in_the_estimate_of_time(monkeypatch):
     ticks = iter(range(10_000))
     monkeypatch.setattr("postmax.train.timing.time.perf_counter", lambda: next(ticks))
-    with_them, without = measure_epoch_seconds(config()), measure_epoch_seconds(config(also=()))
+    with_them, without = measure_run(config()).epoch, measure_run(config(also=())).epoch
     assert with_them - without == pytest.approx(21 / 3 / 16)
 
 
