@@ -107,6 +107,18 @@ def test_estimates_are_counted_once_for_the_jobs_that_share_them(tmp_path):
     assert found.expected == {unused.run_id: 3.0, one.run_id: 53.0, two.run_id: 3.0, other.run_id: 53.0}
 
 
+@pytest.mark.parametrize(("patience", "expected"), [(1e9, (101.0, 1.0, 1.0)), (-1.0, (101.0, 101.0, 101.0))])
+def test_estimates_that_are_kept_cost_nothing(tmp_path, monkeypatch, patience, expected):
+    """Only when the time for measuring is over, estimates are taken to last as long as the longest so far."""
+    monkeypatch.setattr(durations, "_PATIENCE_SECONDS", patience)
+    corrected = {"name": "fpml", "correction": "forward"}
+    noises = ("symmetric:0.2", "symmetric:0.3", "symmetric:0.4")
+    jobs = [with_loss(job(0, epochs=1), corrected, noise=noise, transition="estimated") for noise in noises]
+    stopwatch = Stopwatch(Cost(0.0, 0.0, 1.0))
+    stopwatch.measure_estimates = lambda config: 100.0 if config.noise == noises[0] else 0.0
+    assert tuple(plan(jobs, tmp_path, measure=stopwatch).expected.values()) == expected
+
+
 def test_without_the_data_the_plan_says_why_the_time_is_not_known(tmp_path):
     here, absent = job(0), job(1)
     absent = replace(absent, config=make_config({**absent.config.model_dump(mode="json"), "data": {"name": "cifar10"}}))

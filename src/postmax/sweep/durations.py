@@ -83,9 +83,10 @@ class Clock:
         for job in reversed(estimates.values()):
             if job.run_id not in self.reasons:
                 late = time.monotonic() > deadline
-                longest = longest if late and longest else max(longest, stopwatch.measure_estimates(job.config))
+                seconds = longest if late and longest else stopwatch.measure_estimates(job.config)
+                longest = max(longest, seconds)
                 # The first job that needs these estimates makes them, and the others find them.
-                self._estimates[job.run_id] = longest
+                self._estimates[job.run_id] = seconds
             tell(Stage("measuring", next(told), total, "kinds of runs"))
 
     def _excuse(self, jobs: Sequence[Job], config: RunConfig, reason: str) -> None:
