@@ -1,5 +1,6 @@
 """How long a run takes: what is measured, and what is not."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -62,8 +63,13 @@ def test_measuring_never_estimates_and_counts_only_what_is_not_kept(tmp_path, mo
     part = timing.prepare(timing._ready(config), 1)
     kept = estimates.kept_at(part.train, part.train.inputs)
     kept.parent.mkdir()
-    kept.touch()
+    kept.write_text(json.dumps({"matrix": [[0.8, 0.2], [0.2, 0.8]]}))
+    assert measure_estimates(config) == 150.0, "an older version kept the matrix alone, so a run estimates again"
+    quick = estimate_transition(torch.eye(2)[torch.arange(40) % 2] * 0.6 + 0.2, torch.arange(40) % 2, replicates=2)
+    quick.save(kept)
     assert measure_estimates(config) == 100.0
+    kept.write_text("damaged")
+    assert measure_estimates(config) == 100.0, "a run stops there, and estimates nothing"
 
 
 def test_a_kept_estimate_is_the_one_that_a_run_makes(tmp_path, monkeypatch):

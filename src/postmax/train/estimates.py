@@ -39,12 +39,12 @@ def estimated_noise(train: Dataset, features: Tensor) -> TransitionEstimate:
     path = kept_at(train, features)
     with ExitStack() as stack:
         kept = _read(path, train.num_classes)
-        if "format" not in kept:  # there is none, or an older version kept the matrix alone
+        if not _is_whole(kept):
             # If the folder cannot be written, the run goes on, and the next one estimates again.
             with suppress(OSError, DataError):
                 stack.enter_context(alone_with(path, what="an estimate of the noise"))
             kept = _read(path, train.num_classes)
-        if "format" not in kept:
+        if not _is_whole(kept):
             found = estimate_transition(
                 None, train.labels, features=features, classes=train.classes, replicates=REPLICATES, seed=0
             )
@@ -55,11 +55,27 @@ def estimated_noise(train: Dataset, features: Tensor) -> TransitionEstimate:
     return _with_names(TransitionEstimate.from_dict(kept, "the training labels"), train.classes)
 
 
+def is_kept(train: Dataset, features: Tensor) -> bool:
+    """Return whether a run finds an estimate for these rows and labels, so that it makes none.
+
+    A damaged one is found too: the run stops there and names it.
+    """
+    try:
+        return _is_whole(_read(kept_at(train, features), train.num_classes))
+    except DataError:
+        return True
+
+
 def kept_at(train: Dataset, features: Tensor) -> Path:
     """Return the file in which the estimate for these rows and labels is kept."""
     rows = hashlib.sha256(features.contiguous().numpy().tobytes()).hexdigest()
     key = json.dumps([_GENERATION, rows, sha256_of_labels(train.labels), train.num_classes])
     return data_root() / "estimates" / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
+
+
+def _is_whole(kept: dict[str, Any]) -> bool:
+    """Return whether this is an estimate with its intervals. An older version kept the matrix alone."""
+    return "format" in kept
 
 
 def _read(path: Path, num_classes: int) -> dict[str, Any]:

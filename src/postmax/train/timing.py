@@ -14,7 +14,7 @@ from postmax.errors import DataError, DivergedError
 from postmax.estimation.cost import measure_estimate_seconds
 from postmax.train.build import Built, build
 from postmax.train.config import RunConfig
-from postmax.train.estimates import REPLICATES, kept_at
+from postmax.train.estimates import REPLICATES, is_kept
 from postmax.train.prepare import prepare
 from postmax.train.repeatable import repeatable_torch
 from postmax.train.trainer import Trainer
@@ -82,7 +82,7 @@ def measure_estimates(config: RunConfig) -> float:
     missing, seconds = 0, 0.0
     for seed in config.seeds:
         train = prepare(config, seed).train
-        if isinstance(train.inputs, Tensor) and not kept_at(train, train.inputs).exists():
+        if isinstance(train.inputs, Tensor) and not is_kept(train, train.inputs):
             missing += 1
             if not seconds:
                 seconds = measure_estimate_seconds(train.inputs, train.labels, train.num_classes, replicates=REPLICATES)
