@@ -5,7 +5,9 @@ import pytest
 import torch
 
 from postmax import data
+from postmax.data import notes
 from postmax.data.notes import class_notes
+from postmax.data.number_text import numbers
 from postmax.wording import command_line
 
 
@@ -53,10 +55,23 @@ def test_few_rows_say_little(tmp_path):
 
 
 def test_numbers_that_are_read_as_text(tmp_path):
-    notes = notes_of(tmp_path, {"x": [1, 2, 1, 2, "unknown", 2, 1, "-", 1, 2]})
-    assert notes == ("column 'x' is read as text, because not all of its values are numbers: 'unknown' in lines 6, 9",)
+    found = notes_of(tmp_path, {"x": [1, 2, 1, 2, "unknown", 2, 1, "-", 1, 2]})
+    assert found == ("column 'x' is read as text, because not all of its values are numbers: 'unknown' in lines 6, 9",)
     assert notes_of(tmp_path, {"x": ["a", "b", 1, 1, "a", "b", 1, 1]}) == ()
     assert notes_of(tmp_path, {"x": [3, 1] * 5}, categorical=["x"]) == ()
+
+
+def test_each_different_value_is_tested_once(tmp_path, monkeypatch):
+    tested = []
+
+    def counting(values, decimal):
+        tested.append(len(values))
+        return numbers(values, decimal)
+
+    monkeypatch.setattr(notes, "numbers", counting)
+    note = "column 'x' is read as text, because not all of its values are numbers: '-' in lines 502, 1003"
+    assert notes_of(tmp_path, {"x": [*[1, 2, " 2"] * 166, 1, 2, "-", *["n/a", 1] * 250, "-"]}) == (note,)
+    assert tested == [1] * 4
 
 
 def test_classes_that_may_be_one(tmp_path):

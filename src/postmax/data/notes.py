@@ -94,7 +94,10 @@ def _are_whole(found: npt.NDArray[np.float64] | None) -> bool:
 def _odd_cells(values: npt.NDArray[Any], decimal: Decimal) -> list[int]:
     """Return the rows whose cells are not numbers, if most of the other cells are numbers; else an empty list."""
     present = [row for row, value in enumerate(values) if not is_missing(value)]
-    odd = [row for row in present if numbers(values[row : row + 1], decimal) is None]
+    # Most columns of text have few different values, and to test one takes a while.
+    different = {values[row] for row in present}
+    words = {value for value in different if numbers(np.array([value], dtype=object), decimal) is None}
+    odd = [row for row in present if values[row] in words]
     return odd if len(present) - len(odd) >= _MOSTLY * len(present) else []
 
 
