@@ -5,6 +5,8 @@ import time
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from PIL import Image
@@ -415,6 +417,26 @@ def test_categories_and_columns_are_those_of_the_training_table(tmp_path):
     part = prepare(own_config(tmp_path / "train.csv", *overrides, "data.standardise=false"), 0)
     assert part.train.inputs.tolist() == [[0, 1, 1], [1, 0, 2], [0, 1, 2], [0, 1, 9]]
     assert part.test.inputs.tolist() == [[1, 0, 4]]
+
+
+def test_test_rows_in_a_table_of_another_kind(tmp_path):
+    """The encoding is that of the training rows. A Parquet file has none, and it may hold numbers as text."""
+    (tmp_path / "train.csv").write_bytes("größe;wert;label\n1,5;2;x\n2,5;3;y\n3,5;4;x\n".encode("cp1252"))
+    pq.write_table(pa.table({"größe": [7.5], "wert": ["4,5"], "label": ["y"]}), tmp_path / "test.parquet")
+    overrides = [f"data.test_path={tmp_path}/test.parquet", "data.encoding=cp1252", "data.decimal=,"]
+    part = prepare(own_config(tmp_path / "train.csv", *overrides, "data.standardise=false"), 0)
+    assert part.train.inputs.tolist() == [[1.5, 2], [2.5, 3], [3.5, 4]]
+    assert part.test.inputs.tolist() == [[7.5, 4.5]]
+
+
+def test_test_rows_need_no_column_that_is_dropped(tmp_path):
+    (tmp_path / "train.csv").write_text("id,size,label\n1,1,x\n2,2,y\n3,3,x\n")
+    (tmp_path / "test.csv").write_text("size,label\n4,y\n")
+    test = f"data.test_path={tmp_path}/test.csv"
+    part = prepare(own_config(tmp_path / "train.csv", test, "data.drop=[id]", "data.standardise=false"), 0)
+    assert part.test.inputs.tolist() == [[4]]
+    with pytest.raises(DataError, match=r"train\.csv: there is no column 'ID'"):
+        prepare(own_config(tmp_path / "train.csv", test, "data.drop=[ID]"), 0)
 
 
 def with_gaps(path, rows, numbers):

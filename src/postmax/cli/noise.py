@@ -17,7 +17,6 @@ from postmax.cli.live import show_stages
 from postmax.cli.options import TableOptions
 from postmax.cli.reading import as_reading, tell_notes
 from postmax.cli.text import print_matrix
-from postmax.data.columns import is_csv
 from postmax.data.dataset import Dataset
 from postmax.data.label_column import (
     LabelColumn,
@@ -183,9 +182,8 @@ def _labels(file: Path, column: str | None, reading: Reading) -> LabelColumn:
 
 def _other_labels(file: Path, reading: Reading) -> LabelColumn:
     """Return the labels of a second file, which may be of another kind: there some options have no meaning."""
-    if not is_table(file):
-        return read_labels(existing_file(file))
-    return _labels(file, reading.label, reading if is_csv(file) else replace(reading, encoding=None))
+    reading = reading.for_file(file)
+    return _labels(file, reading.label, reading)
 
 
 def _check_present(columns: list[tuple[Path, LabelColumn]], values: list[npt.NDArray[Any]]) -> None:

@@ -54,6 +54,16 @@ class Reading:
         """The names of the options that differ from their defaults."""
         return [field.name for field in fields(self) if getattr(self, field.name) != field.default]
 
+    def for_file(self, path: str | Path) -> Reading:
+        """Return the options that have a meaning for this file, for a second file that may be of another kind.
+
+        Example:
+            >>> Reading("kind", decimal=",", encoding="cp1252").for_file("test.parquet")
+            Reading(label='kind', drop=(), missing='error', decimal=',', encoding=None)
+        """
+        _, allowed = _kind(Path(path))
+        return Reading(**{name: value for name, value in vars(self).items() if name in allowed})
+
 
 def refuse_idle(where: str | Path, what: str, reading: Reading, allowed: Collection[str] = ()) -> None:
     """Refuse options that have no meaning for some data.
@@ -85,19 +95,21 @@ def refuse_idle_for_file(path: str | Path, reading: Reading) -> None:
     Raises:
         InputError: If such an option was given.
     """
-    path = Path(path)
+    what, allowed = _kind(Path(path))
+    refuse_idle(path, what, reading, allowed)
+
+
+def _kind(path: Path) -> tuple[str, Collection[str]]:
+    """Return what a file or folder is, and the options that have a meaning for it."""
     if is_csv(path) and not path.is_dir():
-        return
+        return "a text file", tuple(_PURPOSES)
     if is_parquet(path):
-        refuse_idle(path, "a Parquet file", reading, allowed=("label", "drop", "missing", "decimal"))
-    elif path.is_dir():
-        refuse_idle(path, "a folder of images", reading)
-    elif path.suffix.lower() == ".npy":
-        refuse_idle(path, "an array of labels", reading)
-    elif path.suffix.lower() == ".npz":
-        refuse_idle(path, "an .npz file", reading, allowed=("label",))
-    else:
-        refuse_idle(path, "a file of images", reading, allowed=("label",))
+        return "a Parquet file", ("label", "drop", "missing", "decimal")
+    if path.is_dir():
+        return "a folder of images", ()
+    if path.suffix.lower() == ".npy":
+        return "an array of labels", ()
+    return "an .npz file" if path.suffix.lower() == ".npz" else "a file of images", ("label",)
 
 
 def _option(name: str) -> str:

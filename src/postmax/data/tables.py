@@ -48,7 +48,7 @@ def read_table(
     Args:
         path: The file. CSV: a header line, then rows separated by comma, semicolon, tab or bar.
         label: The column that holds the labels; by default the one called label, labels, y, target, targets or class.
-        drop: Columns that are not features, such as an identifier.
+        drop: Columns that are not features, such as an identifier. With an encoder, the file need not have them.
         categorical: Columns of numbers that are categories.
         missing: What to do with missing numbers: "error" names their rows, "median" replaces them by the median of
             their column, and "keep" keeps them as NaN.
@@ -73,7 +73,7 @@ def read_table(
     path = existing_file(path)
     reading = Reading(label, tuple(drop), missing, decimal, encoding)
     with Problems(path, dropped=reading.drop) as problems:
-        file, name, features = _open(path, reading, categorical, problems)
+        file, name, features = _open(path, reading, categorical, problems, encoder)
         usable = features
         if encoder is None:
             decimal, usable = with_clear_decimals(features, categorical, decimal, problems)
@@ -112,13 +112,18 @@ def fit_encoder(
 
 
 def _open(
-    path: Path, reading: Reading, categorical: Collection[str], problems: Problems
+    path: Path,
+    reading: Reading,
+    categorical: Collection[str],
+    problems: Problems,
+    encoder: TableEncoder | None = None,
 ) -> tuple[FileColumns, str | None, Columns]:
     """Return the columns of a file, the column of the labels, and the features. Wrong names are noted."""
     if is_csv(path) or is_parquet(path):
         refuse_idle_for_file(path, reading)
     file = load_columns(path, reading.encoding, reading.drop, problems)
-    note_unknown(reading.drop, "drop", file.names, problems)
+    if encoder is None:  # else the names are those of the earlier table, and this one need not have them
+        note_unknown(reading.drop, "drop", file.names, problems)
     note_unknown(categorical, "categorical", file.names, problems)
     if reading.label is not None and reading.label in reading.drop:
         problems.stop(f"column {reading.label!r} holds the labels, so it cannot be dropped.")

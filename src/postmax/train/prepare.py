@@ -170,8 +170,8 @@ def _load_own(config: DataConfig, path: str) -> tuple[data.Dataset, data.Dataset
         return train, None
     encoder = fit_encoder(path, **vars(reading)) if is_table(path) else None
     labels = config.test_labels or (None if names_label_file(path) else config.labels)
-    # The test rows may be in a file of another kind, for which only the labels are named.
-    reading = replace(reading, label=labels) if is_table(config.test_path) else Reading(labels)
+    # The test rows may be in a file of another kind, for which some options have no meaning.
+    reading = replace(reading.for_file(config.test_path), label=labels)
     test = read_own(config.test_path, **_arguments(reading), size=config.size, encoder=encoder)
     first, second = (part.inputs[torch.tensor([0])].shape[1:] for part in (train, test))
     if first != second:
