@@ -167,6 +167,26 @@ def test_an_estimate_from_arrays_and_as_json(blobs, run):
 
 
 @pytest.mark.parametrize(
+    ("name", "row", "message"),
+    [
+        ("probabilities", [0.6, 0.6], "probabilities: the 13th row sums to 1.2, not to 1"),
+        ("probabilities", [1.5, -0.5], "probabilities: the 13th row has the negative entry -0.5"),
+        ("probabilities", [1.0, np.nan], "probabilities: index 1 of the 13th row is nan (1 such row)"),
+        ("x", [np.inf, 0.0], "features: index 0 of the 13th row is inf (1 such row)"),
+        ("x", [1e300, 0.0], "features: index 0 of the 13th row is 1e+300. Scale"),
+    ],
+)
+def test_rows_of_arrays_in_a_file_are_counted_from_the_first(tmp_path, monkeypatch, capsys, name, row, message):
+    monkeypatch.chdir(tmp_path)
+    arrays = {key: np.full((40, 2), 0.5) for key in ("probabilities", "x")}
+    arrays[name][12] = row
+    np.savez(tmp_path / "p.npz", **arrays, labels=np.arange(40) % 2)
+    with pytest.raises(SystemExit):
+        main(["noise", "estimate", "p.npz"])
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("inject", "absent.csv", "-n", "pair:0.1"), "absent.csv does not exist"),

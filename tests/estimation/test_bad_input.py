@@ -34,7 +34,11 @@ def changed(row, values):
         ({"probabilities": changed(7, [1.5, -0.5]), "labels": Y}, r"index 7 .* negative entry -0\.5.*softmax\(1\)"),
         (
             {"probabilities": changed(4, [np.nan, 1]), "labels": Y},
-            r"probabilities: index \[4, 0\] is nan \(1 such rows\)",
+            r"probabilities: index \[4, 0\] is nan \(1 such row\)",
+        ),
+        (
+            {"probabilities": changed([4, 6], [np.nan, 1]), "labels": Y},
+            r"probabilities: index \[4, 0\] is nan \(2 such rows\)",
         ),
         ({"features": changed(4, [0, np.inf]), "labels": Y}, r"features: index \[4, 1\] is inf"),
         ({"features": changed(4, [0, np.nan]), "labels": Y}, r"features: index \[4, 1\] is nan"),

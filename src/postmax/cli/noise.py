@@ -35,6 +35,7 @@ from postmax.errors import DataError, InputError
 from postmax.files import existing_file
 from postmax.labels import EncodedLabels, encode_labels
 from postmax.plots import check_picture, heat_map
+from postmax.row_names import PLACES
 from postmax.transition import NoisyLabels, corrupt_by_features, parse_noise
 
 _LABELS_ONLY = ("label", "decimal", "encoding")
@@ -122,6 +123,7 @@ def estimate(
             method=method or estimation.DEFAULT,
             replicates=replicates,
             seed=seed,
+            row_names=PLACES,
         )
     found.save(out)
     low, high = found.noise_rate_interval

@@ -13,6 +13,7 @@ from torch import Tensor
 from postmax.errors import InputError
 from postmax.estimation.crossfit import cross_fit
 from postmax.labels import EncodedLabels, class_indices, encode_labels
+from postmax.row_names import INDICES, RowNames
 
 _SUM_TOLERANCE = 1e-2
 
@@ -58,8 +59,10 @@ class Evidence:
         return self.features
 
 
-def gather_evidence(probabilities: Any, labels: Any, features: Any, num_classes: int | None, seed: int) -> Evidence:
-    """Check the input of a user, and return it as evidence.
+def gather_evidence(
+    probabilities: Any, labels: Any, features: Any, num_classes: int | None, seed: int, rows: RowNames = INDICES
+) -> Evidence:
+    """Check the input of a user, and return it as evidence. `rows` is how messages call the rows of arrays.
 
     Raises:
         InputError: If an estimate is not possible. The message says what is wrong and where.
@@ -68,15 +71,15 @@ def gather_evidence(probabilities: Any, labels: Any, features: Any, num_classes:
         raise InputError("an estimate needs the noisy labels: estimate_transition(probabilities, labels).")
     if probabilities is None and features is None:
         raise InputError("an estimate needs out-of-sample probabilities, or features=... to compute them from.")
-    p = None if probabilities is None else _probabilities(probabilities)
+    p = None if probabilities is None else _probabilities(probabilities, rows)
     if p is not None and num_classes is not None and p.shape[1] != num_classes:
         raise InputError(f"the probabilities have {p.shape[1]} columns, but num_classes={num_classes}.")
     encoded = _labels(labels, p.shape[1] if p is not None else num_classes)
-    x = None if features is None else _features(features)
+    x = None if features is None else _features(features, rows)
     n, k = len(encoded.codes), len(encoded.classes)
-    for name, rows in (("probabilities", p), ("features", x)):
-        if rows is not None and len(rows) != n:
-            raise InputError(f"{len(rows)} rows of {name} but {n} labels.")
+    for name, array in (("probabilities", p), ("features", x)):
+        if array is not None and len(array) != n:
+            raise InputError(f"{len(array)} rows of {name} but {n} labels.")
     if k < 2:
         raise InputError(f"all {n} labels are {encoded.classes[0]!r}: with one class there is no noise to estimate.")
     if n < k:
@@ -108,35 +111,36 @@ def _labels(labels: Any, num_classes: int | None) -> EncodedLabels:
     return EncodedLabels(codes, tuple(range(num_classes)))
 
 
-def _probabilities(given: Any) -> Tensor:
-    p = _matrix(given, "probabilities").double()
+def _probabilities(given: Any, rows: RowNames) -> Tensor:
+    p = _matrix(given, "probabilities", rows).double()
     if p.shape[1] < 2:
         raise InputError("probabilities need one column for each class; for two classes pass both columns.")
     negative = (p < 0).any(1)
     if negative.any():
         row = int(negative.int().argmax())
-        raise InputError(f"probabilities: index {row} has the negative entry {p[row].min():.4g}. {_LOGITS}")
+        raise InputError(f"probabilities: {rows.one(row)} has the negative entry {p[row].min():.4g}. {_LOGITS}")
     total = p.sum(1)
     off = (total - 1).abs() > _SUM_TOLERANCE
     if off.any():
         row = int(off.int().argmax())
-        raise InputError(f"probabilities: index {row} sums to {total[row]:.4g}, not to 1. {_LOGITS}")
+        raise InputError(f"probabilities: {rows.one(row)} sums to {total[row]:.4g}, not to 1. {_LOGITS}")
     return p / total[:, None]
 
 
 _LOGITS = "Logits become probabilities by softmax(1)."
 
 
-def _features(given: Any) -> Tensor:
-    values = _matrix(given, "features")
+def _features(given: Any, rows: RowNames) -> Tensor:
+    values = _matrix(given, "features", rows)
     x = values.float()
     if not x.isfinite().all():
         row, column = (~x.isfinite()).nonzero()[0].tolist()
-        raise InputError(f"features: index [{row}, {column}] is {values[row, column].item():.4g}. Scale the features.")
+        where = _entry(row, column, rows)
+        raise InputError(f"features: {where} is {values[row, column].item():.4g}. Scale the features.")
     return x
 
 
-def _matrix(given: Any, name: str) -> Tensor:
+def _matrix(given: Any, name: str, rows: RowNames) -> Tensor:
     values = given.detach().cpu() if isinstance(given, Tensor) else _tensor(given, name)
     if values.is_complex():
         raise InputError(f"{name} must be real numbers, got {values.dtype}.")
@@ -147,10 +151,14 @@ def _matrix(given: Any, name: str) -> Tensor:
     bad = ~values.isfinite()
     if bad.any():
         row, column = bad.nonzero()[0].tolist()
-        raise InputError(
-            f"{name}: index [{row}, {column}] is {values[row, column].item()} ({int(bad.any(1).sum())} such rows)."
-        )
+        number = int(bad.any(1).sum())
+        such = f"{number} such row{'s' if number > 1 else ''}"
+        raise InputError(f"{name}: {_entry(row, column, rows)} is {values[row, column].item()} ({such}).")
     return values
+
+
+def _entry(row: int, column: int, rows: RowNames) -> str:
+    return f"index [{row}, {column}]" if rows == INDICES else f"index {column} of {rows.one(row)}"
 
 
 def _tensor(given: Any, name: str) -> Tensor:

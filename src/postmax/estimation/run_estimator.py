@@ -18,6 +18,7 @@ from postmax.estimation.identify import unidentified
 from postmax.estimation.threads import SMALL_TABLE, one_thread
 from postmax.labels import EncodedLabels, class_indices, encode_labels
 from postmax.progress import Listener, listening
+from postmax.row_names import INDICES, RowNames
 from postmax.transition import Transition
 
 
@@ -33,6 +34,7 @@ def estimate_transition(
     level: float = 0.95,
     seed: int = 0,
     progress: Listener | None = None,
+    row_names: RowNames = INDICES,
 ) -> TransitionEstimate:
     """Return the transition matrix of the noise in `labels`, with intervals.
 
@@ -49,6 +51,7 @@ def estimate_transition(
         seed: The seed of everything random.
         progress: A function that gets a `postmax.progress.Stage` now and then: what is done, and how far it is. For
             example `progress=print`. The estimate does not depend on it.
+        row_names: How messages call the rows of probabilities and features; by their index if nothing else is said.
 
     Raises:
         InputError: If an estimate is not possible. The message says what is wrong and where.
@@ -68,7 +71,7 @@ def estimate_transition(
     if classes is not None:
         num_classes = len(classes)
         labels = None if labels is None else EncodedLabels(_indices(labels, classes), tuple(classes))
-    evidence = gather_evidence(probabilities, labels, features, num_classes, seed)
+    evidence = gather_evidence(probabilities, labels, features, num_classes, seed, row_names)
     name, estimator = _named(method)
     k = evidence.num_classes
     with nullcontext() if progress is None else listening(progress):
