@@ -49,7 +49,7 @@ def test_decoding_gives_the_labels_back(values):
     [
         ([], "there are no rows"),
         ([1.5, 2.0], "index 0 holds 1.5"),
-        ([1.0, float("nan")], r"labels: index 1 has no label\. Drop it"),
+        ([1.0, float("nan")], r"labels: index 1 has no label\. Label it"),
         ([1.0, float("inf")], "index 1 has no label"),
         ([1.5, float("nan")], r"labels: 2 problems\n  index 1 has no label.*\n  index 0 holds 1\.5"),
         (["a", None, "", "nan"], r"indices 1, 2, 3 have no label \(3 rows\)"),

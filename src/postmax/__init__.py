@@ -12,10 +12,15 @@ from postmax.version import __version__
 if TYPE_CHECKING:
     from postmax import data as data
     from postmax import divergences, functional, links, losses
+    from postmax import errors as errors
     from postmax import estimation as estimation
+    from postmax import labels as labels
     from postmax import methods as methods
     from postmax import models as models
+    from postmax import plugins as plugins
+    from postmax import registry as registry
     from postmax import tables as tables
+    from postmax import transition as transition
     from postmax.errors import InputError
     from postmax.estimation import TransitionEstimate, estimate_transition
     from postmax.labels import encode_labels
@@ -37,7 +42,10 @@ __all__ = [
     "losses",
 ]
 
-_MODULES = ("data", "divergences", "estimation", "functional", "links", "losses", "methods", "models", "tables")
+_MODULES = (
+    *("data", "divergences", "errors", "estimation", "functional", "labels", "links", "losses", "methods", "models"),
+    *("plugins", "registry", "tables", "transition"),
+)
 _HOMES = {
     "FPMLLoss": "postmax.losses",
     "InputError": "postmax.errors",

@@ -93,13 +93,9 @@ def existing_file(path: str | Path) -> Path:
 
 def not_written(path: Path, error: OSError) -> DataError:
     """Return the error for a file that could not be written, with what to do if the disk is full."""
-    remedy = ""
-    if error.errno in _FULL:
-        elsewhere = advice(python="write to another disk", command="give another folder with --out")
-        remedy = (
-            f" Free some space there, or {elsewhere}. Nothing that was there before is lost, "
-            "and the same command continues where it stopped."
-        )
+    again = advice(python="try again", command="give the same command again")
+    full = f" Free some space on its disk, and {again}. Nothing that was there before is lost."
+    remedy = full if error.errno in _FULL else ""
     return DataError(f"{path} could not be written: {error.strerror or error}.{remedy}")
 
 
@@ -171,7 +167,9 @@ def load_arrays(path: str | Path, *, max_bytes: int = 16 << 30) -> dict[str, npt
         zipfile.BadZipFile,
         zlib.error,
     ) as error:
-        raise DataError(f"{path} is damaged, or not a file of plain numpy arrays: {error}.") from error
+        # Numpy's own words would tell the reader how to run the code in the file.
+        reason = "" if "pickle" in str(error) else f": {str(error).removesuffix('.')}"
+        raise DataError(f"{path} is damaged, or not a file of plain numpy arrays{reason}.") from error
 
 
 def _refuse_bomb(content: bytes, path: Path, max_bytes: int) -> None:

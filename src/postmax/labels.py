@@ -137,7 +137,7 @@ def label_problems(array: npt.NDArray[Any], rows: RowNames) -> list[str]:
         which = np.flatnonzero(missing)
         one = len(which) == 1
         what = f"{rows.some(which)} {'has' if one else 'have'} no label{'' if one else f' ({len(which)} rows)'}"
-        problems.append(f"{what}. Drop {'it or label it' if one else 'them or label them'} first.")
+        problems.append(f"{what}. Label {'it' if one else 'them'}, or delete {'it' if one else 'them'} from the data.")
     present = array[~missing]
     if present.dtype.kind == "O" and not all(isinstance(value, int | float | np.number) for value in present):
         return problems

@@ -56,5 +56,20 @@ def test_importing_the_package_imports_nothing():
     assert json.loads(done.stdout) == []
 
 
+def test_every_public_name_is_loaded_when_it_is_used():
+    code = """
+import postmax
+for name in sorted({*postmax.__all__, *postmax._MODULES}):
+    assert name in dir(postmax)
+    getattr(postmax, name)
+try:
+    postmax.no_such_name
+except AttributeError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "module 'postmax' has no attribute 'no_such_name'\n"
+
+
 def test_the_kinds_in_the_help_are_those_that_can_be_listed():
     assert tuple(_KINDS) == KINDS

@@ -365,6 +365,44 @@ def test_a_stop_before_training_promises_nothing(capsys, tmp_path, monkeypatch, 
     assert not list(tmp_path.glob("runs/*"))
 
 
+@pytest.mark.parametrize("how", ["data=digits", "config"])
+def test_a_name_alone_is_enough_for_the_data(capsys, tmp_path, how):
+    file = tmp_path / "run.yaml"
+    file.write_text("data: digits\nmodel: {name: mlp, hidden: [8]}\nepochs: 1\n")
+    arguments = [how] if how != "config" else ["--config", file]
+    code, _, err = run(capsys, "train", *arguments, "epochs=1", "accelerator=cpu", "-o", tmp_path)
+    assert code == 0, err
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [("data=5", "data must be a name"), ("data=[1]", "data must be a name"), ("", "which data?")],
+)
+def test_data_that_say_nothing(capsys, tmp_path, word, message):
+    code, _, err = run(capsys, "train", word, "-o", tmp_path)
+    assert code == 2
+    assert err.startswith(f"postmax: {message}")
+
+
+def test_settings_of_a_run_with_another_file_are_another_run(capsys, tmp_path):
+    for name, shift in (("one", 0), ("two", 3)):
+        rows = "".join(f"{row % 7 + shift},{'uv'[row % 2]}\n" for row in range(40))
+        (tmp_path / f"{name}.csv").write_text(f"a,y\n{rows}")
+    first = train_json(capsys, tmp_path / "one.csv", *QUICK, "-o", tmp_path)
+    again = ("--config", Path(first["folder"]) / "config.yaml", "-o", tmp_path)
+    for arguments in ((tmp_path / "two.csv",), (f"data.path={tmp_path / 'two.csv'}",)):
+        other = train_json(capsys, *arguments, *again)
+        assert other["run_id"] != first["run_id"]
+    assert train_json(capsys, *again)["run_id"] == first["run_id"]
+
+
+def test_noise_by_features_is_no_setting_of_a_run(capsys, tmp_path):
+    code, _, err = run(capsys, "train", "digits", "noise=instance:0.3", *QUICK, "-o", tmp_path)
+    assert code == 2
+    assert "postmax noise inject FILE --noise instance:0.3" in err
+    assert "none" not in err
+
+
 def test_a_full_disk_names_the_remedy_and_the_remedy_works(capsys, tmp_path, monkeypatch):
     def fsync(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -373,9 +411,8 @@ def test_a_full_disk_names_the_remedy_and_the_remedy_works(capsys, tmp_path, mon
         patch.setattr(os, "fsync", fsync)
         code, _, err = run(capsys, "train", "digits", *QUICK, "-o", tmp_path / "full")
     assert code == 2
-    assert "could not be written: No space left on device. Free some space there" in err
-    assert "give another folder with --out" in err
-    assert run(capsys, "train", "digits", *QUICK, "--out", tmp_path / "other")[0] == 0
+    assert "could not be written: No space left on device. Free some space on its disk" in err
+    assert "give the same command again" in err
     assert run(capsys, "train", "digits", *QUICK, "-o", tmp_path / "full")[0] == 0  # there is space again
 
 
@@ -496,11 +533,12 @@ def test_doctor_says_whether_bf16_works_and_does_not_require_it(capsys, monkeypa
 
 
 def test_doctor_lists_data_sets_and_not_what_postmax_keeps(capsys, monkeypatch, tmp_path):
-    for name in ("machine", "estimates", "webvision"):
+    for name in ("machine", "estimates", "mnist"):  # the folder of mnist is empty, as after a failed download
         (tmp_path / name).mkdir()
+    (tmp_path / "cifar-10-batches-py").mkdir()
     monkeypatch.setenv("POSTMAX_DATA", str(tmp_path))
     found = {finding["what"]: finding["detail"] for finding in json.loads(run(capsys, "doctor", "--json")[1])}
-    assert found["data sets"] == f"{tmp_path}: webvision"
+    assert found["data sets"] == f"{tmp_path}: cifar10"
 
 
 def test_doctor_where_a_process_has_no_affinity(capsys, monkeypatch):

@@ -53,9 +53,19 @@ def test_all_problems_at_once(tmp_path):
         "column 'empty' has no values.",
         "column 'age' has no value in lines 3, 6 (2 rows).",
         "column 'big' holds inf in line 3, too large for a feature. Correct it.",
-        "column 'kind': line 6 has no label. Drop it or label it first.",
+        "column 'kind': line 6 has no label. Label it, or delete it from the data.",
     ]
     assert hint == 'label="kind", drop=["twice", "empty"], missing="median"'
+
+
+def test_a_column_of_numbers_with_odd_words_is_not_thrown_away(tmp_path):
+    cells = [f"{row},5" for row in range(150)] + ["k.A.", "-"]
+    path = tmp_path / "trees.csv"
+    path.write_text("height;label\n" + "".join(f"{cell};{'ab'[i % 2]}\n" for i, cell in enumerate(cells)))
+    with pytest.raises(DataError) as caught:
+        data.read_table(path)
+    assert "column 'height' holds numbers, but also '-', 'k.A.'. If such a cell is missing" in str(caught.value)
+    assert "drop" not in str(caught.value)
 
 
 def test_lines_are_those_of_an_editor(tmp_path):
@@ -64,7 +74,7 @@ def test_lines_are_those_of_an_editor(tmp_path):
     found, _ = problems_of(csv_file(tmp_path, text))
     assert found == [
         "column 'x' has no value in line 6.",
-        "column 'label': line 7 has no label. Drop it or label it first.",
+        "column 'label': line 7 has no label. Label it, or delete it from the data.",
     ]
 
 
@@ -79,7 +89,7 @@ def test_rows_of_parquet_and_arrays_are_counted_from_the_first(tmp_path):
     found, _ = problems_of(tmp_path / "t.parquet")
     assert found == [
         "column 'x' has no value in the 2nd, 4th rows (2 rows).",
-        "column 'label': the 3rd row has no label. Drop it or label it first.",
+        "column 'label': the 3rd row has no label. Label it, or delete it from the data.",
     ]
     np.savez(tmp_path / "a.npz", x=np.zeros((3, 1)), y=np.array([0.0, 1.0, np.nan]))
     with pytest.raises(InputError, match=r"a\.npz: y: the 3rd row has no label"):

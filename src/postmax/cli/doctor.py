@@ -133,9 +133,8 @@ def _folder(folder: Path) -> Finding:
 def _datasets() -> list[Finding]:
     """Return one finding with the data sets that are there. It is always fine, because no data set is required."""
     root = data.data_root()
-    ours = ("estimates", "machine")
-    here = [path.name for path in sorted(root.iterdir()) if path.name not in ours] if root.is_dir() else []
-    detail = f"{root}: {', '.join(here)}" if here else f"{root} is empty; breast-cancer and digits need no files"
+    here = [name for name in data.names() if data.needed_files(name) and not data.absent(name)]
+    detail = f"{root}: {', '.join(here)}" if here else f"{root} has none; breast-cancer and digits need no files"
     return [Finding("data sets", True, detail)]
 
 

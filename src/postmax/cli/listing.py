@@ -26,7 +26,8 @@ def _datasets() -> dict[str, str]:
 
 
 def _noise() -> dict[str, str]:
-    return dict.fromkeys(kinds(), "")
+    by_features = {"instance:ETA": "by the features of each row; for `postmax noise inject` only"}
+    return dict.fromkeys(kinds(), "") | by_features
 
 
 def _divergences() -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,7 +49,8 @@ def _stop(number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _quit(number: int, _frame: FrameType | None) -> NoReturn:
-    print("postmax: stopped before anything began.", file=sys.stderr, flush=True)
+    # Inside a signal handler `print` may find its buffer in use, and raise.
+    os.write(2, b"postmax: stopped before anything began.\n")
     os._exit(128 + number)
 
 

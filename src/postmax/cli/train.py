@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from postmax.train.timing import NotHere, measure_estimates, measure_run
 
 # How long the page of a run takes, and the end of the process.
 _PAGE_SECONDS = 1.5
+_WHICH_DATA = "which data? Give a data set or a file, such as: postmax train digits"
 
 
 def train(
@@ -96,18 +97,33 @@ def _configure(arguments: list[str], options: TableOptions, file: Path | None, *
     sources = [argument for argument in arguments if "=" not in argument or Path(argument).exists()]
     if len(sources) > 1:
         raise InputError(f"one data set at a time: {sources[0]!r} or {sources[1]!r}? Settings are key=value.")
-    if sources:
-        content["data"] = {**content.get("data", {}), **_source(sources[0])}
+    before = _data_section(content)
     settings = [argument for argument in arguments if argument not in sources]
+    if sources:
+        content["data"] = {**before, **_source(sources[0])}
     content = with_overrides(content, settings)
-    if "data" not in content:
-        raise InputError("which data? Give a data set or a file, such as: postmax train digits")
+    section = _data_section(content)
+    if not section:
+        raise InputError(_WHICH_DATA)
+    if section.get("path") != before.get("path") and section.get("sha256") == before.get("sha256"):
+        section.pop("sha256", None)  # it is that of the file in the configuration, and this is another file
+    content["data"] = section
     put_into(content, options, settings)
     if file is not None:
         return make_config(content)
     if dry_run:
         _refuse_absent(make_config(content).data)
     return make_config(with_defaults(content))
+
+
+def _data_section(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of the data. A name or a path alone, as in `data=digits`, is a section too."""
+    section = content.get("data") or {}
+    if isinstance(section, str):
+        return dict(_source(section))
+    if not isinstance(section, Mapping):
+        raise InputError(f"data must be a name, or a section with keys such as name, path and labels, not {section!r}.")
+    return dict(section)
 
 
 def _refuse_absent(source: DataConfig) -> None:
@@ -130,6 +146,8 @@ def _refuse_idle_transition(run: RunConfig) -> None:
 
 def _source(text: str) -> dict[str, str]:
     """Return the data of a run from a word: the name of a data set, or a path. A name wins; ./name is always a path."""
+    if not text.strip():
+        raise InputError(_WHICH_DATA)
     if text.lower() in data.names():
         return {"name": text.lower()}
     path = Path(text).expanduser()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import urllib.error
 import urllib.request
@@ -12,7 +13,7 @@ from typing import Literal
 
 from postmax.data.files import check_digest
 from postmax.errors import DataError
-from postmax.files import existing_file
+from postmax.files import existing_file, not_written
 from postmax.once import alone_with
 from postmax.progress import Stage, never_silent, tell
 
@@ -116,16 +117,25 @@ def _transfer(remote: RemoteFile, part: Path) -> None:
 def _save(response: HTTPResponse, part: Path, start: int, name: str) -> None:
     length = response.headers.get("Content-Length")
     total = start + int(length) if length else None
-    with part.open("ab" if start else "wb") as file:
+    # Without a buffer every error of the disk comes from `_write`, and all others from the network.
+    with part.open("ab" if start else "wb", buffering=0) as file:
         done = start
         while chunk := response.read(_CHUNK):
-            file.write(chunk)
+            _write(file, chunk, part)
             done += len(chunk)
             tell(Stage(f"downloading {name}", done / 1e6, None if total is None else total / 1e6, "MB"))
-        file.flush()
         os.fsync(file.fileno())
     if total is not None and done < total:
         raise ConnectionError(f"the connection ended after {done:,} of {total:,} bytes")
+
+
+def _write(file: io.FileIO, chunk: bytes, part: Path) -> None:
+    left = memoryview(chunk)
+    try:
+        while left:
+            left = left[file.write(left) :]
+    except OSError as error:
+        raise not_written(part, error) from error
 
 
 def _by_hand(remote: RemoteFile, part: Path) -> str:

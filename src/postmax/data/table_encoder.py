@@ -22,6 +22,7 @@ Missing = Literal["error", "median", "keep"]
 Features: TypeAlias = npt.NDArray[np.float32]
 
 _MOST_CATEGORIES = 100
+_SIGNS: tuple[Decimal, ...] = (".", ",")
 # JSON has no NaN, so this word says in a file that missing values stay missing.
 _KEEP = "keep"
 
@@ -218,10 +219,25 @@ def _fit_column(
         return NumberColumn(name, {"error": None, "median": float(np.median(known)), "keep": float("nan")}[missing])
     categories = sorted(set(_texts(values)))
     if len(categories) > _MOST_CATEGORIES:
+        if odd := _not_numbers(categories):
+            problems.add(
+                f"column {name!r} holds numbers, but also {_quoted(odd)}. If such a cell is missing, leave it empty."
+            )
+            return None
         shown = categories[-1][:60]
         problems.add(f"column {name!r} is text with {len(categories)} different values, such as {shown!r}.", drop=name)
         return None
     return CategoryColumn(name, tuple(categories))
+
+
+def _not_numbers(texts: Sequence[str]) -> list[str]:
+    """Return the texts that are no numbers, if most of the texts are numbers; otherwise nothing."""
+    odd = [text for text in texts if all(numbers(np.array([text], object), sign) is None for sign in _SIGNS)]
+    return odd if 2 * len(odd) < len(texts) else []
+
+
+def _quoted(texts: Sequence[str]) -> str:
+    return ", ".join(repr(text[:20]) for text in texts[:5]) + (", …" if len(texts) > 5 else "")
 
 
 def _where(found: Sequence[int] | npt.NDArray[np.int64], rows: RowNames) -> str:

@@ -152,6 +152,11 @@ def _inclusive(num_classes: int, eta: float) -> Transition:
     return Transition.symmetric(num_classes, eta, include_true_class=True)
 
 
+_KINDS.refuse(
+    "it depends on the features of each row, so no matrix describes it. Put it into a file: "
+    "postmax noise inject FILE --noise instance:0.3, or postmax.transition.corrupt_by_features.",
+    "instance",
+)
 _KINDS.add(lambda _, k: Transition.identity(k), "none", aliases=("identity", "clean"))
 _KINDS.add(_rate(Transition.symmetric, "symmetric"), "symmetric", aliases=("symmetric-exclusive",))
 _KINDS.add(_rate(_inclusive, "symmetric-inclusive"), "symmetric-inclusive")
