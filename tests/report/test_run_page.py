@@ -470,14 +470,28 @@ def test_few_bins_are_no_diagram(tmp_path):
     page = write_run_page(made, run).read_text("utf-8")
     assert "There is no diagram" in page
     assert "The upper plot" not in page
-    # (30 · 0.5 + 84 · 0.9) / 114 = 79.5 %, and the accuracy of the example is 90 %
-    assert table_with("reading", page)[1] == [
-        "the network",
-        "79.5 %",
-        "90.0 %",
-        "−10.5 points: not sure enough",
-        "2.0 %",
+    # (30 · 0.5 + 84 · 0.9) / 114 = 79.5 %, (30 · 0.5 + 84 · 0.8) / 114 = 72.1 %, and 84 · 0.1 / 114 = 7.4 %
+    assert table_with("reading", page)[1] == ["the network", "79.5 %", "72.1 %", "+7.4 points: too sure", "7.4 %"]
+
+
+@pytest.mark.parametrize(("best", "differ"), [(2, True), (4, False)])
+def test_confidence_and_accuracy_are_of_one_epoch(tmp_path, best, differ):
+    """The oracle takes the best epoch of each reading, but the bins are those of the best epoch of the model."""
+    loss = {"name": "fpml", "correction": "posterior"}
+    made, run = finished(tmp_path / "run", seeds=(0,), readings=("model", "uncorrected"), loss=loss, selection="oracle")
+    result = json.loads((run.path / "result.json").read_text())
+    model, uncorrected = (result["seeds"][0]["readings"][name] for name in ("model", "uncorrected"))
+    model["oracle"] = {"epoch": 4, "accuracy": 0.7, "calibration_error": 0.1}
+    model["reliability"] = {"count": [0, 114], "confidence": [0.0, 0.8], "accuracy": [0.0, 0.7]}
+    uncorrected["oracle"] = {"epoch": best, "accuracy": 0.65, "calibration_error": 0.2}
+    uncorrected["reliability"] = {"count": [57, 57], "confidence": [0.4, 0.8], "accuracy": [0.5, 0.7]}
+    run.finish(result)
+    page = write_run_page(made, run).read_text("utf-8")
+    assert table_with("reading", page)[1:] == [
+        ["corrected", "80.0 %", "70.0 %", "+10.0 points: too sure", "10.0 %"],
+        ["uncorrected", "60.0 %", "60.0 %", "±0.0 points: about right", "10.0 %"],
     ]
+    assert ("all readings are those of the epoch that is selected for corrected" in words(page)) == differ
 
 
 # Running it again

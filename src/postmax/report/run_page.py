@@ -15,7 +15,7 @@ from postmax.report.numbers import from_to, per_cent, ranges, thousands
 from postmax.report.page import make_folder, write_page
 from postmax.report.pictures.run_curves import Curves, curves_of
 from postmax.report.run import facts
-from postmax.report.run.calibration import calibration_row
+from postmax.report.run.calibration import calibration_row, epochs_differ
 from postmax.report.run.classes import ClassResults, class_results
 from postmax.report.run.columns import column_table
 from postmax.report.run.noise import estimate_in_words, noise_part
@@ -93,7 +93,8 @@ def write_run_page(config: RunConfig, run: RunFolder) -> Path:
         training=facts.training_facts(config, result),
         noise=noise,
         about_curves=_about_curves(config, result, curves, selected),
-        calibration=[calibration_row(result, one.name, rule, one.label) for one in readings],
+        calibration=[calibration_row(result, one.name, one.label) for one in readings],
+        other_epochs=epochs_differ(result, rule),
         pictures=draw(result, labels, curves, selected, matrix, confusions, run.path),
         again=f"postmax resume {shlex.quote(str(run.path))} --restart",
         elsewhere="postmax train --config run.yaml" + (" data.path=FILE" if config.data.path is not None else ""),
