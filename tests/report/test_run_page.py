@@ -513,10 +513,27 @@ def test_a_run_of_an_older_version(tmp_path):
     assert "One row is" not in page
 
 
-@pytest.mark.parametrize("name", ["data.json", "confusions.json"])
-@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"format": "another"}'])
-def test_damage_is_named(tmp_path, name, content):
-    made, run = finished(tmp_path / "run")
-    (run.path / name).write_text(content)
-    with pytest.raises(DataError, match=name):
-        write_run_page(made, run)
+@pytest.mark.parametrize(
+    ("name", "section", "lost"),
+    [
+        ("data.json", "data", "One row is"),
+        ("confusions.json", "classes", "Largest confusions"),
+        ("transition.json", "noise", "95 % interval"),
+    ],
+)
+def test_a_damaged_file_is_named_in_its_section_and_the_rest_is_shown(tmp_path, name, section, lost):
+    loss = {"name": "fpml", "correction": "forward"}
+    made, run = finished(tmp_path / "run", seeds=(0,), loss=loss, estimate=estimates([0.2]))
+    made = made.model_copy(update={"transition": "estimated"})
+    whole = words(write_run_page(made, run).read_text("utf-8"))
+    assert lost in whole
+    (run.path / name).write_text("{")
+    page = write_run_page(made, run).read_text("utf-8")
+    part = words(re.search(rf'<section aria-labelledby="{section}">.*?</section>', page, flags=re.DOTALL)[0])
+    assert f"{run.path / name} is" in part
+    assert "damaged" in part
+    assert f"Start again: postmax resume {run.path} --restart" in part
+    assert "did not record" not in part
+    assert lost not in words(page)
+    for other in ("Test accuracy 90.0 %", "One row is", "Largest confusions", "95 % interval", "Versions"):
+        assert other == lost or other in words(page)
