@@ -105,9 +105,12 @@ def test_a_page_is_rewritten_from_the_folder_alone(capsys, tmp_path):
     written = {path.name: path.read_bytes() for path in folder.iterdir()}
     for name in ("report.html", "confusions.png", "reliability.svg"):
         (folder / name).unlink(missing_ok=True)
-    code, _, _ = run(capsys, "report", folder)
-    assert code == 0
+    code, out, _ = run(capsys, "report", folder)
+    assert (code, out) == (0, f"{folder / 'report.html'}\n")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == written
+    code, out, _ = run(capsys, "report", folder, "--json")
+    assert code == 0
+    assert json.loads(out) == {"report": str(folder / "report.html")}
 
 
 def test_folders_may_have_any_name_and_the_rule_is_said(capsys, tmp_path):
