@@ -194,7 +194,7 @@ def unknown_name(kind: str, given: object, known: Iterable[str]) -> UnknownNameE
     return UnknownNameError(f"unknown {kind} {given!r}.{hint} Known: {', '.join(names)}.")
 
 
-def unknown_names(kind: str, given: Iterable[str], known: Iterable[str]) -> InputError:
+def unknown_names(kind: str, given: Iterable[str], known: Iterable[str]) -> UnknownNameError:
     """Return one error for several unknown names, in the order in which they were given.
 
     Example:
@@ -207,7 +207,8 @@ def unknown_names(kind: str, given: Iterable[str], known: Iterable[str]) -> Inpu
     for name in wrong:
         near = difflib.get_close_matches(name.lower(), by_case, n=1, cutoff=0.5)
         parts.append(f"{name!r} (did you mean {by_case[near[0]]!r}?)" if near else repr(name))
-    return InputError(f"unknown {kind}{'s' if len(wrong) > 1 else ''} {', '.join(parts)}. Known: {', '.join(names)}.")
+    several = "s" if len(wrong) > 1 else ""
+    return UnknownNameError(f"unknown {kind}{several} {', '.join(parts)}. Known: {', '.join(names)}.")
 
 
 def resolve(value: T | str, kind: type[T], lookup: Callable[[str], T]) -> T:

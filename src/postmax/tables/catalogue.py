@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from postmax.errors import DataError, InputError
+from postmax.errors import DataError, InputError, UnknownNameError
 from postmax.registry import Registry, unknown_name
 from postmax.tables.spec import TableSpec
 from postmax.train.explanation import explain
@@ -86,7 +86,7 @@ def load(name: str | Path) -> TableSpec:
     given = str(name)
     path = Path(given).expanduser() if _is_path(given) else _file_of(given)
     if path is None:
-        raise InputError(f"{unknown_name('table', given, names())}{_file_with_ending(given)}")
+        raise UnknownNameError(f"{unknown_name('table', given, names())}{_file_with_ending(given)}")
     if _is_path(given) and not path.exists():
         raise DataError(_no_such_file(path))
     return make(read_yaml(path), name=path.stem, where=str(path))
