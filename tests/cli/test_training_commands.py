@@ -94,6 +94,12 @@ def test_train_tells_what_it_estimated(capsys, tmp_path, monkeypatch):
     assert low <= rate <= high
     assert "not known" not in out
     assert "(compared with the labels as given" in out
+    folder = Path(re.search(r"^run: (.*)$", out, re.MULTILINE)[1])
+    (folder / "transition.json").write_text("{")
+    code, out, _ = run(capsys, "train", tmp_path / "table.csv", "transition=estimated", *settings)
+    assert code == 0
+    assert re.search(r"^noise: .*transition\.json is .*damaged.* --restart$", out, re.MULTILINE)
+    assert "not known" not in out
     code, out, _ = run(capsys, "train", tmp_path / "table.csv", "transition=symmetric:0.2", *settings)
     assert code == 0
     assert "wrong labels: not known" in out
