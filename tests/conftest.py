@@ -62,10 +62,6 @@ def spread(cases, most):
     return cases if len(cases) <= most else [cases[i * len(cases) // most] for i in range(most)]
 
 
-# This package registers values when it is imported; its test installs it and uses it in other processes.
-collect_ignore = ["plugin_package"]
-
-
 @pytest.fixture(autouse=True)
 def _own_data_folder(monkeypatch, tmp_path_factory):
     """Tests neither read nor write the data sets and estimates of the person who runs them."""

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from postmax.errors import InputError, LabelError
-from postmax.registry import Registry, check_options, options_of, resolve
+from postmax.registry import Registry, check_options, nearest, options_of, resolve, unknown_name
 
 
 @pytest.fixture
@@ -159,3 +159,21 @@ def test_a_name_from_elsewhere_cannot_hide_one_of_the_package(tmp_path, monkeypa
     assert forms.get("square") == 4
     assert forms.is_builtin("square")
     assert forms.owner("square") == "forms_package.square"
+
+
+@pytest.mark.parametrize(
+    ("given", "names", "found"),
+    [
+        ("specie", ["id", "Species"], "Species"),
+        (" SPECIES", ["id", "specie"], "specie"),
+        ("smal", ["smaller", "small"], "small"),
+        ("x", ["id", "species"], None),
+        ("x", [], None),
+    ],
+)
+def test_the_nearest_name(given, names, found):
+    assert nearest(given, names) == found
+
+
+def test_a_name_in_capitals_is_suggested_too():
+    assert "Did you mean 'KL'?" in str(unknown_name("row", "kll", ["KL", "SL"]))

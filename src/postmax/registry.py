@@ -16,6 +16,8 @@ from postmax.errors import InputError, UnknownNameError
 
 T = TypeVar("T")
 LAST = 1000
+# How alike two names must be, from 0 to 1, for the one to be suggested instead of the other.
+_ALIKE = 0.5
 # The names that Python gives to the code of a module, and IPython 8 to the code of a cell.
 _TOP_LEVEL = ("<module>", "<cell line: ")
 
@@ -186,15 +188,36 @@ def import_modules(package: str) -> None:
         importlib.import_module(module.name)
 
 
+def near_names(given: str, names: Iterable[str], *, most: int) -> list[str]:
+    """Return the names that are like the given one, the most similar first. Upper and lower case are the same.
+
+    Example:
+        >>> near_names("Smal", ["small", "SMALLER", "large"], most=2)
+        ['small', 'SMALLER']
+    """
+    plain = {name.strip().lower(): name for name in names}
+    return [plain[name] for name in difflib.get_close_matches(given.strip().lower(), plain, most, cutoff=_ALIKE)]
+
+
+def nearest(given: str, names: Iterable[str]) -> str | None:
+    """Return the name that is most like the given one; None if none is.
+
+    Example:
+        >>> nearest("specie", ["id", "Species"])
+        'Species'
+    """
+    return next(iter(near_names(given, names, most=1)), None)
+
+
 def unknown_name(kind: str, given: object, known: Iterable[str]) -> UnknownNameError:
     """Return the error for an unknown name: it tells the given name, the nearest known name, and all known names."""
     names = sorted(known)
-    near = difflib.get_close_matches(str(given).lower(), names, n=1, cutoff=0.5)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    near = nearest(str(given), names)
+    hint = "" if near is None else f" Did you mean {near!r}?"
     return UnknownNameError(f"unknown {kind} {given!r}.{hint} Known: {', '.join(names)}.")
 
 
-def unknown_names(kind: str, given: Iterable[str], known: Iterable[str]) -> InputError:
+def unknown_names(kind: str, given: Iterable[str], known: Iterable[str]) -> UnknownNameError:
     """Return one error for several unknown names, in the order in which they were given.
 
     Example:
@@ -202,12 +225,10 @@ def unknown_names(kind: str, given: Iterable[str], known: Iterable[str]) -> Inpu
         unknown rows 'kll' (did you mean 'KL'?), 'sll' (did you mean 'SL'?), 'x'. Known: KL, SL.
     """
     names, wrong = tuple(known), tuple(given)
-    by_case = {name.lower(): name for name in names}
-    parts = []
-    for name in wrong:
-        near = difflib.get_close_matches(name.lower(), by_case, n=1, cutoff=0.5)
-        parts.append(f"{name!r} (did you mean {by_case[near[0]]!r}?)" if near else repr(name))
-    return InputError(f"unknown {kind}{'s' if len(wrong) > 1 else ''} {', '.join(parts)}. Known: {', '.join(names)}.")
+    near = ((name, nearest(name, names)) for name in wrong)
+    parts = [repr(name) if meant is None else f"{name!r} (did you mean {meant!r}?)" for name, meant in near]
+    several = "s" if len(wrong) > 1 else ""
+    return UnknownNameError(f"unknown {kind}{several} {', '.join(parts)}. Known: {', '.join(names)}.")
 
 
 def resolve(value: T | str, kind: type[T], lookup: Callable[[str], T]) -> T:

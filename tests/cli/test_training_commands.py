@@ -94,6 +94,12 @@ def test_train_tells_what_it_estimated(capsys, tmp_path, monkeypatch):
     assert low <= rate <= high
     assert "not known" not in out
     assert "(compared with the labels as given" in out
+    folder = Path(re.search(r"^run: (.*)$", out, re.MULTILINE)[1])
+    (folder / "transition.json").write_text("{")
+    code, out, _ = run(capsys, "train", tmp_path / "table.csv", "transition=estimated", *settings)
+    assert code == 0
+    assert re.search(r"^noise: .*transition\.json is .*damaged.* --restart$", out, re.MULTILINE)
+    assert "not known" not in out
     code, out, _ = run(capsys, "train", tmp_path / "table.csv", "transition=symmetric:0.2", *settings)
     assert code == 0
     assert "wrong labels: not known" in out
@@ -105,9 +111,12 @@ def test_a_page_is_rewritten_from_the_folder_alone(capsys, tmp_path):
     written = {path.name: path.read_bytes() for path in folder.iterdir()}
     for name in ("report.html", "confusions.png", "reliability.svg"):
         (folder / name).unlink(missing_ok=True)
-    code, _, _ = run(capsys, "report", folder)
-    assert code == 0
+    code, out, _ = run(capsys, "report", folder)
+    assert (code, out) == (0, f"{folder / 'report.html'}\n")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == written
+    code, out, _ = run(capsys, "report", folder, "--json")
+    assert code == 0
+    assert json.loads(out) == {"report": str(folder / "report.html")}
 
 
 def test_folders_may_have_any_name_and_the_rule_is_said(capsys, tmp_path):

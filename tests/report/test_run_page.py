@@ -470,14 +470,28 @@ def test_few_bins_are_no_diagram(tmp_path):
     page = write_run_page(made, run).read_text("utf-8")
     assert "There is no diagram" in page
     assert "The upper plot" not in page
-    # (30 · 0.5 + 84 · 0.9) / 114 = 79.5 %, and the accuracy of the example is 90 %
-    assert table_with("reading", page)[1] == [
-        "the network",
-        "79.5 %",
-        "90.0 %",
-        "−10.5 points: not sure enough",
-        "2.0 %",
+    # (30 · 0.5 + 84 · 0.9) / 114 = 79.5 %, (30 · 0.5 + 84 · 0.8) / 114 = 72.1 %, and 84 · 0.1 / 114 = 7.4 %
+    assert table_with("reading", page)[1] == ["the network", "79.5 %", "72.1 %", "+7.4 points: too sure", "7.4 %"]
+
+
+@pytest.mark.parametrize(("best", "differ"), [(2, True), (4, False)])
+def test_confidence_and_accuracy_are_of_one_epoch(tmp_path, best, differ):
+    """The oracle takes the best epoch of each reading, but the bins are those of the best epoch of the model."""
+    loss = {"name": "fpml", "correction": "posterior"}
+    made, run = finished(tmp_path / "run", seeds=(0,), readings=("model", "uncorrected"), loss=loss, selection="oracle")
+    result = json.loads((run.path / "result.json").read_text())
+    model, uncorrected = (result["seeds"][0]["readings"][name] for name in ("model", "uncorrected"))
+    model["oracle"] = {"epoch": 4, "accuracy": 0.7, "calibration_error": 0.1}
+    model["reliability"] = {"count": [0, 114], "confidence": [0.0, 0.8], "accuracy": [0.0, 0.7]}
+    uncorrected["oracle"] = {"epoch": best, "accuracy": 0.65, "calibration_error": 0.2}
+    uncorrected["reliability"] = {"count": [57, 57], "confidence": [0.4, 0.8], "accuracy": [0.5, 0.7]}
+    run.finish(result)
+    page = write_run_page(made, run).read_text("utf-8")
+    assert table_with("reading", page)[1:] == [
+        ["corrected", "80.0 %", "70.0 %", "+10.0 points: too sure", "10.0 %"],
+        ["uncorrected", "60.0 %", "60.0 %", "±0.0 points: about right", "10.0 %"],
     ]
+    assert ("all readings are those of the epoch that is selected for corrected" in words(page)) == differ
 
 
 # Running it again
@@ -499,10 +513,27 @@ def test_a_run_of_an_older_version(tmp_path):
     assert "One row is" not in page
 
 
-@pytest.mark.parametrize("name", ["data.json", "confusions.json"])
-@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"format": "another"}'])
-def test_damage_is_named(tmp_path, name, content):
-    made, run = finished(tmp_path / "run")
-    (run.path / name).write_text(content)
-    with pytest.raises(DataError, match=name):
-        write_run_page(made, run)
+@pytest.mark.parametrize(
+    ("name", "section", "lost"),
+    [
+        ("data.json", "data", "One row is"),
+        ("confusions.json", "classes", "Largest confusions"),
+        ("transition.json", "noise", "95 % interval"),
+    ],
+)
+def test_a_damaged_file_is_named_in_its_section_and_the_rest_is_shown(tmp_path, name, section, lost):
+    loss = {"name": "fpml", "correction": "forward"}
+    made, run = finished(tmp_path / "run", seeds=(0,), loss=loss, estimate=estimates([0.2]))
+    made = made.model_copy(update={"transition": "estimated"})
+    whole = words(write_run_page(made, run).read_text("utf-8"))
+    assert lost in whole
+    (run.path / name).write_text("{")
+    page = write_run_page(made, run).read_text("utf-8")
+    part = words(re.search(rf'<section aria-labelledby="{section}">.*?</section>', page, flags=re.DOTALL)[0])
+    assert f"{run.path / name} is" in part
+    assert "damaged" in part
+    assert f"Start again: postmax resume {run.path} --restart" in part
+    assert "did not record" not in part
+    assert lost not in words(page)
+    for other in ("Test accuracy 90.0 %", "One row is", "Largest confusions", "95 % interval", "Versions"):
+        assert other == lost or other in words(page)

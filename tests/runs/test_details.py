@@ -10,9 +10,8 @@ from small_runs import DETAILS, image_archive, outcome, own_config, small_config
 
 from postmax import models
 from postmax.data.table_reading import TableReading
-from postmax.errors import DataError
-from postmax.runs import RunFolder, checkpoint, execute
-from postmax.runs.details import read_confusions, read_data, read_estimates
+from postmax.runs import DamagedRun, RunFolder, checkpoint, execute
+from postmax.runs.details import read_confusions, read_data, read_details, read_estimates
 from postmax.train.prepare import prepare
 
 ESTIMATED = (
@@ -185,9 +184,36 @@ def test_folders_of_older_versions_have_none(tmp_path):
     assert read_confusions(RunFolder(tmp_path)) == []
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "null", "{}", '{"format": 3}', "\udcff"])
+DAMAGED = ["{", "[]", "null", "{}", '{"format": 3}', "\udcff", "[" * 100_000]
+
+
+@pytest.mark.parametrize("content", DAMAGED, ids=range(len(DAMAGED)))
 def test_damage_is_named(tmp_path, content):
     for name, read in (("data.json", read_data), ("confusions.json", read_confusions)):
         (tmp_path / name).write_bytes(content.encode("utf-8", "surrogateescape"))
-        with pytest.raises(DataError, match=rf"{name} is .*Delete {tmp_path} to run it again"):
+        with pytest.raises(DamagedRun, match=rf"{name} is .*Start again with execute\("):
             read(RunFolder(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("name", "form"), [("data.json", "postmax data 1"), ("confusions.json", "postmax confusions 1")]
+)
+def test_what_lacks_a_part_is_damaged(tmp_path, name, form):
+    (tmp_path / name).write_text(json.dumps({"format": form}))
+    found = read_details(RunFolder(tmp_path), [0])
+    assert "it has no '" in found.damage[name.partition(".")[0]]
+
+
+def test_a_damaged_file_does_not_hide_the_others(tmp_path):
+    execute(small_config(), tmp_path)
+    assert not read_details(RunFolder(tmp_path), [0]).damage
+    (tmp_path / "confusions.json").unlink()
+    (tmp_path / "confusions.json").mkdir()  # it exists and cannot be read, also not by root
+    (tmp_path / "transition.json").write_text("{")
+    found = read_details(RunFolder(tmp_path), [0])
+    assert found.data == read_data(RunFolder(tmp_path))
+    assert (found.confusions, found.estimates) == ([], [])
+    assert found.damage.keys() == {"confusions", "estimates"}
+    assert "confusions.json cannot be read (Is a directory). Start again" in found.damage["confusions"]
+    assert "transition.json is not a transition estimate, or it is damaged" in found.damage["estimates"]
+    assert "Start again with execute(" in found.damage["estimates"]

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from table_examples import content, table
 
-from postmax.errors import DataError, InputError
+from postmax.errors import DataError, InputError, UnknownNameError
 from postmax.tables import catalogue
 from postmax.tables.catalogue import load
 from postmax.tables.jobs import jobs
@@ -146,11 +146,11 @@ def test_rows_and_columns_are_chosen_without_regard_to_case():
     assert names() == ["KL", "SL"]
     assert names(rows=["all"]) == ["KL", "SL", "Pearson"]
     assert names(rows=["PEARSON", "kl"]) == ["KL", "Pearson"]
-    with pytest.raises(InputError, match=r"unknown row 'pearsen' \(did you mean 'Pearson'\?\)\. Known: KL, SL"):
+    with pytest.raises(UnknownNameError, match=r"unknown row 'pearsen' \(did you mean 'Pearson'\?\)\. Known: KL, SL"):
         names(rows=["pearsen"])
     with pytest.raises(InputError, match="no row"):
         names(rows=[])
-    with pytest.raises(InputError, match=r"unknown columns 'foward' \(did you mean 'forward'\?\), 'x'\."):
+    with pytest.raises(UnknownNameError, match=r"unknown columns 'foward' \(did you mean 'forward'\?\), 'x'\."):
         jobs(table(), "small", columns=["foward", "plain", "x"])
 
 
@@ -261,12 +261,12 @@ def test_a_table_of_your_own(tmp_path):
     found = load(path)
     assert (found.name, found.reported_value("Low", "KL", "plain")) == ("mine", 90.0)
     assert found.reported_value("High", "KL", "plain") is None
-    with pytest.raises(InputError, match=r"unknown scale of mine 'smal'. Did you mean 'small'"):
+    with pytest.raises(UnknownNameError, match=r"unknown scale of mine 'smal'. Did you mean 'small'"):
         jobs(found, "smal")
 
 
 def test_tables_that_do_not_exist():
-    with pytest.raises(InputError, match=r"unknown table 'breastcancer'. Did you mean 'breast-cancer'"):
+    with pytest.raises(UnknownNameError, match=r"unknown table 'breastcancer'. Did you mean 'breast-cancer'"):
         load("breastcancer")
     with pytest.raises(DataError, match=r"no/such.yaml: there is no such file\.$"):
         load("no/such.yaml")
@@ -278,7 +278,7 @@ def test_a_file_of_your_own_that_is_nearly_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "mytable.yaml"
     path.write_text(yaml.safe_dump(content()))
-    with pytest.raises(InputError, match=r"unknown table 'mytable'.* give the whole name of the file: mytable\.yaml\."):
+    with pytest.raises(UnknownNameError, match=r"unknown table 'mytable'.* whole name of the file: mytable\.yaml\."):
         load("mytable")
     with pytest.raises(DataError, match=r"Did you mean 'mytable.yaml'\?"):
         load("mytabel.yaml")

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from postmax.train.confusions import Confusions
-from postmax.train.metrics import score
+from postmax.train.metrics import Scores, score
 from postmax.train.selection import summarise
 from postmax.train.state import State
 
@@ -47,6 +47,17 @@ def test_each_rule_has_the_confusions_of_its_epoch(seed, validation):
         for rule in rules:
             epoch = reading[rule]["epoch"]
             assert kept[name][rule] == {"epoch": epoch, "cells": history[epoch - 1][1][name].confusion(0)}
+
+
+def test_the_rows_are_counted_once_for_all_rules_and_not_without_need(monkeypatch):
+    counted = []
+    count = Scores.confusion
+    monkeypatch.setattr(Scores, "confusion", lambda scores, lane: counted.append(lane) or count(scores, lane))
+    found, (record, scores) = Confusions(1), next(judged(1, 0, validation=True))
+    found.look([record], scores, last=True)  # the best epoch so far by all three rules
+    assert len(counted) == len(scores)
+    found.look([record], scores, last=False)  # no better than the one before
+    assert len(counted) == len(scores)
 
 
 def test_what_was_lost_before_is_left_out():

@@ -65,7 +65,8 @@ def report(table: str, variant: Variant, scale: str, out: Path, *, as_json: bool
     """Write the page of a table or of a single run again, from finished runs."""
     if (Path(table) / "config.yaml").exists():
         run = RunFolder(table)
-        typer.echo(str(write_run_page(run.config(), run)))
+        page = str(write_run_page(run.config(), run))
+        typer.echo(json.dumps({"report": page}) if as_json else page)
         return
     spec = load(table)
     todo, command = variant.jobs(spec, scale), _command(table, scale, variant)

@@ -11,7 +11,7 @@ from postmax.report.run.facts import judged_by_labels_as_given
 from postmax.report.run.noise import estimate_in_words
 from postmax.report.selection_words import SELECTION_IN_WORDS
 from postmax.runs import RunFolder
-from postmax.runs.details import read_estimates
+from postmax.runs.details import read_details
 from postmax.train import RunConfig
 
 
@@ -19,8 +19,9 @@ def tell_result(config: RunConfig, folder: RunFolder, page: Path) -> None:
     """Print what the rows were, their noise, how good the network is, and where everything lies."""
     result = folder.result()
     noise = result["seeds"][0]["noise"]
-    estimates = read_estimates(folder, [seed["seed"] for seed in result["seeds"]])
-    rate = "" if estimates else "wrong labels: not known, "
+    details = read_details(folder, [seed["seed"] for seed in result["seeds"]])
+    estimates, damage = details.estimates, details.damage.get("estimates")
+    rate = "" if estimates or damage else "wrong labels: not known, "
     rate = rate if noise["rate"] is None else f"wrong labels: {noise['rate']:.1%}, "
     typer.echo(
         f"{result['train_rows']} training rows, {result['test_rows']} test rows, {len(result['classes'])} classes; "
@@ -28,6 +29,8 @@ def tell_result(config: RunConfig, folder: RunFolder, page: Path) -> None:
     )
     if estimates:
         typer.echo(f"noise: {estimate_in_words(estimates)}")
+    if damage:
+        typer.echo(f"noise: {damage}")
     for reading in result["seeds"][0]["readings"]:
         found = [seed["readings"][reading] for seed in result["seeds"]]
         rule = config.selection.replace("-", "_")

@@ -19,7 +19,7 @@ from postmax.cli.result import tell_result
 from postmax.cli.started import seconds_since_start
 from postmax.cli.stopping import Stopped
 from postmax.duration import in_words
-from postmax.errors import DataError, DivergedError, InputError
+from postmax.errors import DataError, DivergedError, InputError, UnknownNameError
 from postmax.files import existing_file
 from postmax.registry import unknown_name
 from postmax.report.run_page import write_run_page
@@ -75,13 +75,13 @@ def _missing_plugins_named(folder: RunFolder | None) -> Iterator[None]:
     """If a name is unknown, say which plugins the run had that are not loaded now. They are never imported unasked."""
     try:
         yield
-    except InputError as error:
+    except UnknownNameError as error:
         known = {_module(plugin) for plugin in plugins.described()}
         missing = [plugin for plugin in (folder.plugins() if folder else ()) if _module(plugin) not in known]
-        if not missing or not str(error).startswith("unknown "):
+        if not missing:
             raise
         advice = " ".join(f"--import {shlex.quote(_module(plugin))}" for plugin in missing)
-        raise InputError(
+        raise UnknownNameError(
             f"{error} The run was made with plugins that are not loaded now: {', '.join(missing)}. Add {advice}, with "
             "the path of a file where it lies now."
         ) from error

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterable
 
 from postmax.data.columns import Columns
 from postmax.data.problems import Problems
+from postmax.registry import nearest
 from postmax.wording import advice
 
 _LABEL_NAMES = ("label", "labels", "y", "target", "targets", "class")
@@ -63,18 +63,6 @@ def no_such_column(given: str, argument: str, option: str, names: Collection[str
     hint = f"Did you mean {near!r}?" if near is not None else f"Its columns are {listing(names)}."
     where = advice(python=f"{argument}=", command=f"--{option}")
     return f"there is no column {given!r}, which {where} names. {hint}"
-
-
-def nearest(given: str, names: Collection[str]) -> str | None:
-    """Return the name that is most like the given one; None if none is.
-
-    Example:
-        >>> nearest("Specie", ["id", "species"])
-        'species'
-    """
-    plain = {name.strip().lower(): name for name in names}
-    close = difflib.get_close_matches(given.strip().lower(), plain, n=1, cutoff=0.6)
-    return plain[close[0]] if close else None
 
 
 def listing(names: Collection[str]) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import codecs
-import difflib
 from encodings.aliases import aliases
 from typing import NoReturn
 
 from postmax.data.problems import Problems
 from postmax.errors import InputError
+from postmax.registry import near_names
 from postmax.wording import advice
 
 # UTF-32 comes first, because its mark begins with that of UTF-16.
@@ -47,7 +47,7 @@ def check_encoding(name: str | None) -> None:
     """
     if name is None or _is_known(name):
         return
-    close = difflib.get_close_matches(name.lower().replace("-", "_"), {*aliases, *aliases.values()}, n=8, cutoff=0.6)
+    close = near_names(name.replace("-", "_"), {*aliases, *aliases.values()}, most=8)
     near = [alias for alias in close if _is_known(alias)][:4]
     names = f"Near names: {', '.join(near)}" if near else f"Usual names: {', '.join(_USUAL)}"
     raise InputError(f"encoding {name!r} is unknown. {names}.")

@@ -15,16 +15,17 @@ from postmax.report.numbers import from_to, per_cent, ranges, thousands
 from postmax.report.page import make_folder, write_page
 from postmax.report.pictures.run_curves import Curves, curves_of
 from postmax.report.run import facts
-from postmax.report.run.calibration import calibration_row
+from postmax.report.run.calibration import calibration_row, epochs_differ
 from postmax.report.run.classes import ClassResults, class_results
 from postmax.report.run.columns import column_table
 from postmax.report.run.noise import estimate_in_words, noise_part
 from postmax.report.run.pictures import draw
 from postmax.report.selection_words import SELECTION_IN_WORDS, headline_first
-from postmax.runs.details import read_confusions, read_data, read_estimates
+from postmax.runs.details import read_details
 from postmax.runs.folder import RunFolder
 from postmax.train.config import RunConfig
 from postmax.train.records import DataRecord, Evaluation, RunResult, SeedConfusions
+from postmax.wording import command_line
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def write_run_page(config: RunConfig, run: RunFolder) -> Path:
     """Write report.html and its plots into the folder of a run that is done.
 
     The same run gives the same bytes. A run of an older version of postmax has recorded less; the page says what it
-    lacks.
+    lacks. It also says where a file beside the result is damaged, and shows all the rest.
 
     Args:
         config: The configuration of the run.
@@ -62,17 +63,19 @@ def write_run_page(config: RunConfig, run: RunFolder) -> Path:
         The path of the page.
 
     Raises:
-        DataError: If the run is not done, its record is damaged, or the folder cannot be written.
+        DataError: If the run is not done, its result or its metrics are damaged, or the folder cannot be written.
     """
     result = run.result()
     make_folder(run.path)
     rule = config.selection.replace("-", "_")
-    data, estimates = read_data(run), read_estimates(run, [seed["seed"] for seed in result["seeds"]])
-    readings = _readings(config, result, read_confusions(run), data)
+    with command_line():  # the page shows commands, also if a program writes it
+        details = read_details(run, [seed["seed"] for seed in result["seeds"]])
+    data, estimates = details.data, details.estimates
+    readings = _readings(config, result, details.confusions, data)
     labels = {one.name: one.label for one in readings}
     curves = curves_of(run.metrics(), list(labels.items()))
     selected = [one["epoch"] for one in _evaluations(result, "model", config.selection)]
-    noise = noise_part(config, result, estimates)
+    noise = noise_part(config, result, estimates, damage=details.damage.get("estimates", ""))
     confusions = {
         one.name: NoiseMatrix(f"Confusions, {one.label}", tuple(result["classes"]), one.classes.shares)
         for one in readings
@@ -92,8 +95,10 @@ def write_run_page(config: RunConfig, run: RunFolder) -> Path:
         columns=column_table(data),
         training=facts.training_facts(config, result),
         noise=noise,
+        damage=details.damage,
         about_curves=_about_curves(config, result, curves, selected),
-        calibration=[calibration_row(result, one.name, rule, one.label) for one in readings],
+        calibration=[calibration_row(result, one.name, one.label) for one in readings],
+        other_epochs=epochs_differ(result, rule),
         pictures=draw(result, labels, curves, selected, matrix, confusions, run.path),
         again=f"postmax resume {shlex.quote(str(run.path))} --restart",
         elsewhere="postmax train --config run.yaml" + (" data.path=FILE" if config.data.path is not None else ""),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from postmax.errors import DataError, InputError
-from postmax.registry import Registry, unknown_name
+from postmax.errors import DataError, InputError, UnknownNameError
+from postmax.registry import Registry, nearest, unknown_name
 from postmax.tables.spec import TableSpec
 from postmax.train.explanation import explain
 from postmax.train.settings import read_yaml
@@ -86,7 +85,7 @@ def load(name: str | Path) -> TableSpec:
     given = str(name)
     path = Path(given).expanduser() if _is_path(given) else _file_of(given)
     if path is None:
-        raise InputError(f"{unknown_name('table', given, names())}{_file_with_ending(given)}")
+        raise UnknownNameError(f"{unknown_name('table', given, names())}{_file_with_ending(given)}")
     if _is_path(given) and not path.exists():
         raise DataError(_no_such_file(path))
     return make(read_yaml(path), name=path.stem, where=str(path))
@@ -103,8 +102,9 @@ def _no_such_file(path: Path) -> str:
     if _file_of(path.stem) is not None:
         return f"{path}: there is no such file. The table that comes with postmax is called {path.stem.lower()}."
     beside = [other.name for other in sorted(path.parent.glob("*.y*ml"))]
-    near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.6)
-    return f"{path}: there is no such file." + (f" Did you mean {str(path.with_name(near[0]))!r}?" if near else "")
+    near = nearest(path.name, beside)
+    hint = "" if near is None else f" Did you mean {str(path.with_name(near))!r}?"
+    return f"{path}: there is no such file.{hint}"
 
 
 def make(content: dict[str, Any], *, name: str, where: str = "the table") -> TableSpec:

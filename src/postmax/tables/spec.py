@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from postmax.errors import InputError
+from postmax.errors import InputError, UnknownNameError
 from postmax.registry import unknown_name, unknown_names
 from postmax.tables.consistency import at_scale, contradictions
 from postmax.tables.parts import AnyLine, Column, Part, Row, Scale, Section
@@ -68,7 +68,8 @@ class TableSpec(Section):
         if name not in self.scales:
             first = next(iter(self.scales))
             how = advice(python=f'such as "{first}"', command=f"such as --scale {first}")
-            raise InputError(f"{unknown_name(f'scale of {self.name}', name, self.scales)} Choose one of them, {how}.")
+            unknown = unknown_name(f"scale of {self.name}", name, self.scales)
+            raise UnknownNameError(f"{unknown} Choose one of them, {how}.")
         return self.scales[name]
 
     def chosen_rows(self, scale: str, wanted: Iterable[str] | None = None) -> tuple[Row, ...]:

@@ -36,10 +36,15 @@ class Confusions:
         for lane, (kept, record) in enumerate(zip(self._kept, records, strict=True)):
             for reading, found in scores.items():
                 best = kept.setdefault(reading, {})
-                for rule in rules:
-                    value, name = _value(record, reading, rule), rule.replace("-", "_")
-                    if value is not None and (name not in best or value > best[name].value):
-                        best[name] = _Kept(value, record["epoch"], found.confusion(lane))
+                values = {rule.replace("-", "_"): _value(record, reading, rule) for rule in rules}
+                better = {
+                    name: value
+                    for name, value in values.items()
+                    if value is not None and (name not in best or value > best[name].value)
+                }
+                if better:
+                    cells = found.confusion(lane)  # goes through all rows, so only once
+                    best.update((name, _Kept(value, record["epoch"], cells)) for name, value in better.items())
 
     def of(self, lane: int, readings: Mapping[str, Reading]) -> dict[str, dict[str, Confusion]]:
         """Return the confusions of one seed that belong to its results.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from postmax.registry import nearest
 from postmax.wording import listed
 
 _BOUNDS = {Ge: ("of at least", "ge"), Gt: ("above", "gt"), Le: ("of at most", "le"), Lt: ("below", "lt")}
@@ -169,9 +169,9 @@ def _bounds(limits: Sequence[Any]) -> list[str]:
 def _unknown_key(place: str, key: str, section: _Kind, *, alone: bool) -> str:
     prefix = f"{place}." if place else ""
     names = [name for model in _models(section) for name in model.model_fields]
-    near = difflib.get_close_matches(key.lower(), names, n=1, cutoff=0.5)
-    hint = f" Did you mean '{prefix}{near[0]}'?" if near else ""
-    known = f" Known: {', '.join(prefix + name for name in sorted(names))}." if alone or not near else ""
+    near = nearest(key, names)
+    hint = "" if near is None else f" Did you mean '{prefix}{near}'?"
+    known = f" Known: {', '.join(prefix + name for name in sorted(names))}." if alone or near is None else ""
     return f"unknown key '{prefix}{key}'.{hint}{known}"
 
 

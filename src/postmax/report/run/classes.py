@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from postmax.report.heat import MOST_CLASSES, Heat, heat
+from postmax.report.class_matrix import MOST_CLASSES, ClassMatrix, class_matrix
 from postmax.report.numbers import from_to, one_per_cent
 from postmax.train.records import DataRecord, SeedConfusions
 
@@ -59,7 +59,7 @@ class ClassResults:
     mean_f1: str
     rows: tuple[ClassRow, ...]
     weakest: tuple[ClassRow, ...]
-    matrix: Heat | None
+    matrix: ClassMatrix | None
     shares: tuple[tuple[float, ...], ...]
     largest: tuple[Confused, ...]
     errors: int
@@ -133,11 +133,13 @@ def _range(data: DataRecord, part: str, classes: int) -> list[str]:
     return [from_to([seed[i] for seed in seeds]) for i in range(classes)]
 
 
-def _matrix(classes: Sequence[str], counts: npt.NDArray[np.int64], shares: npt.NDArray[np.float64]) -> Heat | None:
+def _matrix(
+    classes: Sequence[str], counts: npt.NDArray[np.int64], shares: npt.NDArray[np.float64]
+) -> ClassMatrix | None:
     def words(i: int, j: int) -> tuple[str, str]:
         return (str(counts[i, j]), one_per_cent(shares[i, j])) if counts[i, j] else ("", "")
 
-    return heat("Confusion matrix", "label ↓ predicted →", classes, shares.tolist(), words)
+    return class_matrix("Confusion matrix", "label ↓ predicted →", classes, shares.tolist(), words)
 
 
 def _largest(

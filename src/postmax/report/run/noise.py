@@ -53,19 +53,22 @@ class NoisePart:
     matrix: MatrixPart | None
 
 
-def noise_part(config: RunConfig, result: RunResult, estimates: Sequence[TransitionEstimate]) -> NoisePart:
+def noise_part(
+    config: RunConfig, result: RunResult, estimates: Sequence[TransitionEstimate], *, damage: str = ""
+) -> NoisePart:
     """Return what is known about the noise in the labels.
 
     Args:
         config: The configuration of the run.
         result: Its result.
         estimates: The estimate of each seed; empty if there is none, or the run did not record it.
+        damage: Why a recorded estimate cannot be read; empty if it can.
     """
     seeds = [seed["seed"] for seed in result["seeds"]]
     matrix = matrix_part(result, estimates, estimated=_is_estimated(config))
     command = _estimate_command(config) if _nothing_is_known(config, result) else None
     return NoisePart(
-        facts=tuple(_facts(config, result, estimates)),
+        facts=tuple(_facts(config, result, estimates, damage)),
         advice="" if command is None else _advice(command),
         command=command or "",
         warnings=tuple({str(name): why for one in estimates for name, why in one.unidentified.items()}.items()),
@@ -104,7 +107,7 @@ def _differ(estimates: Sequence[TransitionEstimate]) -> bool:
     return len({one.noise_rate for one in estimates}) > 1
 
 
-def _facts(config: RunConfig, result: RunResult, estimates: Sequence[TransitionEstimate]) -> list[Fact]:
+def _facts(config: RunConfig, result: RunResult, estimates: Sequence[TransitionEstimate], damage: str) -> list[Fact]:
     facts = []
     if config.noise != "none":
         facts.append(("Noise put in by this run", _put_in(config, result)))
@@ -114,6 +117,8 @@ def _facts(config: RunConfig, result: RunResult, estimates: Sequence[TransitionE
     if estimates:
         rows = f"; from {thousands(estimates[0].rows)} training rows"
         facts.append(("Estimated noise", estimate_in_words(estimates).removesuffix(" (estimated)") + rows))
+    elif damage:
+        facts.append(("Estimated noise", damage))
     elif _is_estimated(config):
         facts.append(("Estimated noise", "the matrix below. This run did not record the share of wrong labels"))
     elif not known:

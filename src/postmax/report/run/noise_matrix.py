@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from postmax.estimation import TransitionEstimate
+from postmax.report.class_matrix import ClassMatrix, class_matrix
 from postmax.report.content import NoiseMatrix
-from postmax.report.heat import Heat, heat
 from postmax.train.records import RunResult
 
 _LARGEST = 15
@@ -42,7 +42,7 @@ class MatrixPart:
 
     title: str
     about: str
-    table: Heat | None
+    table: ClassMatrix | None
     picture: NoiseMatrix | None
     largest: tuple[Flip, ...]
 
@@ -82,7 +82,7 @@ def matrix_part(result: RunResult, estimates: Sequence[TransitionEstimate], *, e
     def words(i: int, j: int) -> tuple[str, str]:
         return f"{100 * shares[i][j]:.1f}", matrix.spread(i, j)
 
-    table = heat(title, "true class ↓ label →", classes, shares, words)
+    table = class_matrix(title, "true class ↓ label →", classes, shares, words)
     largest = _largest(matrix, classes) if table is None else ()
     picture = NoiseMatrix(title, classes, tuple(map(tuple, shares))) if table or largest else None
     return MatrixPart(title, matrix.about, table, picture, largest)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from postmax.report.class_matrix import MOST_CLASSES
 from postmax.report.content import Group, NoiseMatrix, Series
-from postmax.report.heat import MOST_CLASSES
 from postmax.report.pictures import reliability, run_curves, transition
 from postmax.report.pictures.canvas import colours, house_style
 from postmax.report.pictures.gallery import Picture, Pile, reliability_pictures, transition_pictures

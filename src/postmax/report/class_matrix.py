@@ -10,7 +10,7 @@ MOST_CLASSES = 20
 
 
 @dataclass(frozen=True)
-class HeatCell:
+class MatrixCell:
     """One cell.
 
     Attributes:
@@ -27,7 +27,7 @@ class HeatCell:
 
 
 @dataclass(frozen=True)
-class Heat:
+class ClassMatrix:
     """A matrix whose rows and columns are classes.
 
     Attributes:
@@ -40,16 +40,16 @@ class Heat:
     name: str
     corner: str
     classes: tuple[str, ...]
-    rows: tuple[tuple[HeatCell, ...], ...]
+    rows: tuple[tuple[MatrixCell, ...], ...]
 
 
-def heat(
+def class_matrix(
     name: str,
     corner: str,
     classes: Sequence[str],
     shares: Sequence[Sequence[float]],
     words: Callable[[int, int], tuple[str, str]],
-) -> Heat | None:
+) -> ClassMatrix | None:
     """Return a matrix of shares as a table; None if it has too many classes.
 
     Args:
@@ -61,12 +61,12 @@ def heat(
     """
     if len(classes) > MOST_CLASSES:
         return None
-    return Heat(
+    return ClassMatrix(
         name,
         corner,
         tuple(classes),
         tuple(
-            tuple(HeatCell(*words(i, j), strength=round(share**0.5, 3), right=i == j) for j, share in enumerate(row))
+            tuple(MatrixCell(*words(i, j), strength=round(share**0.5, 3), right=i == j) for j, share in enumerate(row))
             for i, row in enumerate(shares)
         ),
     )
