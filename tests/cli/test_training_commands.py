@@ -93,7 +93,7 @@ def test_train_tells_what_it_estimated(capsys, tmp_path, monkeypatch):
     rate, low, high = map(float, re.search(pattern, out, re.MULTILINE).groups())
     assert low <= rate <= high
     assert "not known" not in out
-    assert "(compared with the labels as given" in out
+    assert "(both compared with the labels as given" in out
     folder = Path(re.search(r"^run: (.*)$", out, re.MULTILINE)[1])
     (folder / "transition.json").write_text("{")
     code, out, _ = run(capsys, "train", tmp_path / "table.csv", "transition=estimated", *settings)

@@ -185,6 +185,8 @@ def test_where_the_truth_is_not_known_the_page_says_so(tmp_path):
         page_of(tmp_path / "run", data={"path": str(path)}, noise="none", rate=None, transition=None, wrong=False)
     )
     assert "The accuracy is measured against the labels as given." in page
+    assert "so a well calibrated network looks too sure here" in page
+    assert " points: " not in page  # no verdict where the labels may be wrong
     assert "Wrong training labels not known" in page
     assert f"Data {path}" in page
     assert f"postmax noise estimate {path}" in page

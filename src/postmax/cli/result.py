@@ -39,7 +39,7 @@ def tell_result(config: RunConfig, folder: RunFolder, page: Path) -> None:
         typer.echo(f"{name} ({SELECTION_IN_WORDS[config.selection]}): {_spread([one['accuracy'] for one in chosen])}")
         typer.echo(f"  calibration error: {_spread([one['calibration_error'] for one in chosen])}")
     if judged_by_labels_as_given(config, result):
-        typer.echo("  (compared with the labels as given: where a label is wrong, a right answer counts as an error)")
+        typer.echo("  (both compared with the labels as given: where one is wrong, a right answer counts as an error)")
     last = [record for record in folder.metrics() if record["epoch"] == result["epochs"]]
     learnt = [record["wrong_labels_learnt"] for record in last if "wrong_labels_learnt" in record]
     recovered = [record["wrong_labels_recovered"] for record in last if "wrong_labels_recovered" in record]

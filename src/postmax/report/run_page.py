@@ -82,12 +82,13 @@ def write_run_page(config: RunConfig, run: RunFolder) -> Path:
         if one.classes is not None
     }
     matrix = None if noise.matrix is None else noise.matrix.picture
+    as_given = facts.judged_by_labels_as_given(config, result)
     return write_page(
         "run.html.jinja",
         run.path,
         title=facts.title(config),
         answer=_answer(config, result, estimates),
-        as_given=facts.judged_by_labels_as_given(config, result),
+        as_given=as_given,
         results=readings,
         seeds=_each_seed(config, result, list(labels)),
         number_of_seeds=len(result["seeds"]),
@@ -97,7 +98,7 @@ def write_run_page(config: RunConfig, run: RunFolder) -> Path:
         noise=noise,
         damage=details.damage,
         about_curves=_about_curves(config, result, curves, selected),
-        calibration=[calibration_row(result, one.name, one.label) for one in readings],
+        calibration=[calibration_row(result, one.name, one.label, labels_may_be_wrong=as_given) for one in readings],
         other_epochs=epochs_differ(result, rule),
         pictures=draw(result, labels, curves, selected, matrix, confusions, run.path),
         again=f"postmax resume {shlex.quote(str(run.path))} --restart",

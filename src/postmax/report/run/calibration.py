@@ -23,7 +23,7 @@ class CalibrationRow:
     error: str
 
 
-def calibration_row(result: RunResult, reading: str, label: str) -> CalibrationRow:
+def calibration_row(result: RunResult, reading: str, label: str, *, labels_may_be_wrong: bool) -> CalibrationRow:
     """Return the calibration of one reading, as mean and standard deviation over the seeds.
 
     All numbers come from the same bins, so they belong to the same epoch: the one that is selected for the model.
@@ -32,6 +32,8 @@ def calibration_row(result: RunResult, reading: str, label: str) -> CalibrationR
         result: The result of the run.
         reading: The name of the reading in the result.
         label: What the page calls the reading.
+        labels_may_be_wrong: Whether the test labels may be wrong. A well calibrated network looks too sure then, so
+            there is no verdict.
     """
     bins = [seed["readings"][reading]["reliability"] for seed in result["seeds"]]
     confidence = [_mean(one, one["confidence"]) for one in bins]
@@ -42,7 +44,7 @@ def calibration_row(result: RunResult, reading: str, label: str) -> CalibrationR
         label=label,
         confidence=per_cent(confidence),
         accuracy=per_cent(accuracy),
-        verdict=f"{signed(gap, 1)} points: {verdict}",
+        verdict=f"{signed(gap, 1)} points" + ("" if labels_may_be_wrong else f": {verdict}"),
         error=per_cent(list(map(calibration_error, bins))),
     )
 
