@@ -14,7 +14,7 @@ from torch import Tensor
 from postmax.cli.text import print_matrix
 from postmax.data.arrays import read_npz
 from postmax.data.dataset import Dataset
-from postmax.data.reading import Reading, refuse_idle_for_file
+from postmax.data.reading import ReadingOptions, refuse_idle_for_file
 from postmax.data.tables import read_table
 from postmax.errors import DataError
 from postmax.estimation import TransitionEstimate
@@ -32,7 +32,7 @@ class FileEvidence(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def read_evidence(file: Path, reading: Reading) -> FileEvidence:
+def read_evidence(file: Path, reading: ReadingOptions) -> FileEvidence:
     """Return the labels of a file with their features or probabilities."""
     if file.suffix.lower() != ".npz":
         return _from_dataset(read_table(file, **vars(reading), min_classes=2))

@@ -29,7 +29,7 @@ from postmax.data.label_column import (
 from postmax.data.label_text import stripped
 from postmax.data.notes import class_notes
 from postmax.data.own import is_table
-from postmax.data.reading import Reading, refuse_idle
+from postmax.data.reading import ReadingOptions, refuse_idle
 from postmax.data.tables import read_table
 from postmax.errors import DataError, InputError
 from postmax.files import existing_file
@@ -136,7 +136,7 @@ def estimate(
         typer.echo(f"heat map       {plot}")
 
 
-def _rows(file: Path, reading: Reading) -> Dataset:
+def _rows(file: Path, reading: ReadingOptions) -> Dataset:
     """Return the features that instance noise depends on."""
     if not is_table(file):
         raise InputError("instance noise depends on the features: give a CSV or Parquet table, not labels alone.")
@@ -156,7 +156,7 @@ def _corrupt(rows: Dataset | None, labels: EncodedLabels, noise: str, seed: int,
     return corrupt_by_features(standardised, labels.codes, len(labels.classes), eta, seed)
 
 
-def _compare(file: Path, reading: Reading, clean: str | None) -> NoisyLabels:
+def _compare(file: Path, reading: ReadingOptions, clean: str | None) -> NoisyLabels:
     refuse_idle(file, "a comparison of labels, without features", reading, allowed=_LABELS_ONLY)
     if clean is None:
         raise InputError(f"the true labels are needed to see the noise in {file}: --clean COLUMN, or --clean FILE.")
@@ -178,11 +178,11 @@ def _compare(file: Path, reading: Reading, clean: str | None) -> NoisyLabels:
     return NoisyLabels(noisy, truth, len(together.classes), definition, None, None, None, together.classes)
 
 
-def _labels(file: Path, column: str | None, reading: Reading) -> LabelColumn:
+def _labels(file: Path, column: str | None, reading: ReadingOptions) -> LabelColumn:
     return read_labels(existing_file(file), column, decimal=reading.decimal, encoding=reading.encoding)
 
 
-def _other_labels(file: Path, reading: Reading) -> LabelColumn:
+def _other_labels(file: Path, reading: ReadingOptions) -> LabelColumn:
     """Return the labels of a second file, which may be of another kind: there some options have no meaning."""
     reading = reading.for_file(file)
     return _labels(file, reading.label, reading)

@@ -10,14 +10,14 @@ import typer
 from postmax.cli.options import TableOptions
 from postmax.data.number_text import Decimal
 from postmax.data.problems import columns_from_text
-from postmax.data.reading import Reading
+from postmax.data.reading import ReadingOptions
 from postmax.data.table_encoder import Missing
 from postmax.errors import InputError
 
 _KEYS = {"label": "labels", "missing": "missing", "decimal": "decimal", "encoding": "encoding"}
 
 
-def as_reading(options: TableOptions) -> Reading:
+def as_reading(options: TableOptions) -> ReadingOptions:
     """Return the options for the readers of data.
 
     Raises:
@@ -25,10 +25,10 @@ def as_reading(options: TableOptions) -> Reading:
     """
     if options.missing == "keep":  # for programs only
         raise InputError("--missing is error or median, not 'keep'.")
-    return Reading(
+    return ReadingOptions(
         label=options.label,
         drop=columns_from_text(options.drop or ()),
-        # `Reading` checks the words.
+        # `ReadingOptions` checks the words.
         missing=cast("Missing", options.missing or "error"),
         decimal=cast("Decimal", options.decimal or "."),
         encoding=options.encoding,

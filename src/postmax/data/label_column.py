@@ -17,7 +17,7 @@ from postmax.data.csv_text import parse_csv, quote
 from postmax.data.label_text import label_values, stripped
 from postmax.data.number_text import Decimal
 from postmax.data.problems import Problems
-from postmax.data.reading import Reading, refuse_idle_for_file
+from postmax.data.reading import ReadingOptions, refuse_idle_for_file
 from postmax.errors import DataError
 from postmax.extras import need
 from postmax.files import atomic_write, existing_file, load_arrays
@@ -72,7 +72,7 @@ def read_labels(
         'name,class\nRex,cat\n"Tom, the",cat\n'
     """
     path = existing_file(path)
-    refuse_idle_for_file(path, Reading(column, decimal=decimal, encoding=encoding))
+    refuse_idle_for_file(path, ReadingOptions(column, decimal=decimal, encoding=encoding))
     if is_csv(path):
         with Problems(path, label="column") as problems:
             table = parse_csv(path.read_bytes(), encoding, problems)

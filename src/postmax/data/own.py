@@ -16,7 +16,7 @@ from postmax.data.files import file_digest
 from postmax.data.idx import read_idx
 from postmax.data.image_folder import read_image_folder
 from postmax.data.number_text import Decimal
-from postmax.data.reading import Reading, refuse_idle_for_file
+from postmax.data.reading import ReadingOptions, refuse_idle_for_file
 from postmax.data.table_encoder import Missing, TableEncoder
 from postmax.data.tables import read_table
 from postmax.errors import DataError, InputError
@@ -58,7 +58,7 @@ def read_own(
         InputError: If an option has no meaning for a file of this kind.
     """
     path = Path(path).expanduser()
-    reading = Reading(labels, tuple(drop), missing, decimal, encoding)
+    reading = ReadingOptions(labels, tuple(drop), missing, decimal, encoding)
     if path.is_dir():
         if is_table(path):
             raise DataError(f"{path} is a folder; a file was expected, because its name is that of a table.")

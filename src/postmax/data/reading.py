@@ -23,7 +23,7 @@ _PURPOSES = {
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadingOptions:
     """How a file of your own is read.
 
     Attributes:
@@ -54,18 +54,18 @@ class Reading:
         """The names of the options that differ from their defaults."""
         return [field.name for field in fields(self) if getattr(self, field.name) != field.default]
 
-    def for_file(self, path: str | Path) -> Reading:
+    def for_file(self, path: str | Path) -> ReadingOptions:
         """Return the options that have a meaning for this file, for a second file that may be of another kind.
 
         Example:
-            >>> Reading("kind", decimal=",", encoding="cp1252").for_file("test.parquet")
-            Reading(label='kind', drop=(), missing='error', decimal=',', encoding=None)
+            >>> ReadingOptions("kind", decimal=",", encoding="cp1252").for_file("test.parquet")
+            ReadingOptions(label='kind', drop=(), missing='error', decimal=',', encoding=None)
         """
         _, allowed = _kind(Path(path))
-        return Reading(**{name: value for name, value in vars(self).items() if name in allowed})
+        return ReadingOptions(**{name: value for name, value in vars(self).items() if name in allowed})
 
 
-def refuse_idle(where: str | Path, what: str, reading: Reading, allowed: Collection[str] = ()) -> None:
+def refuse_idle(where: str | Path, what: str, reading: ReadingOptions, allowed: Collection[str] = ()) -> None:
     """Refuse options that have no meaning for some data.
 
     Args:
@@ -78,7 +78,7 @@ def refuse_idle(where: str | Path, what: str, reading: Reading, allowed: Collect
         InputError: If another option was given.
 
     Example:
-        >>> refuse_idle("x.npz", "an .npz file", Reading(decimal=","), allowed=["label"])
+        >>> refuse_idle("x.npz", "an .npz file", ReadingOptions(decimal=","), allowed=["label"])
         Traceback (most recent call last):
         ...
         postmax.errors.InputError: x.npz: decimal is for numbers that are written as text, but this is an .npz file.
@@ -89,7 +89,7 @@ def refuse_idle(where: str | Path, what: str, reading: Reading, allowed: Collect
         raise InputError(f"{where}: {listed(problems)}")
 
 
-def refuse_idle_for_file(path: str | Path, reading: Reading) -> None:
+def refuse_idle_for_file(path: str | Path, reading: ReadingOptions) -> None:
     """Refuse options that have no meaning for a file or folder of this kind.
 
     Raises:

@@ -20,7 +20,7 @@ from postmax.data.label_text import label_values, stripped
 from postmax.data.notes import class_notes, column_notes
 from postmax.data.number_text import Decimal
 from postmax.data.problems import Problems
-from postmax.data.reading import Reading, refuse_idle_for_file
+from postmax.data.reading import ReadingOptions, refuse_idle_for_file
 from postmax.data.table_encoder import CategoryColumn, Missing, TableEncoder
 from postmax.data.table_reading import TableReading
 from postmax.files import existing_file
@@ -71,7 +71,7 @@ def read_table(
                 [2.0000, 0.0000, 1.0000]]), tensor([1, 0]), ('lily', 'rose'))
     """
     path = existing_file(path)
-    reading = Reading(label, tuple(drop), missing, decimal, encoding)
+    reading = ReadingOptions(label, tuple(drop), missing, decimal, encoding)
     with Problems(path, dropped=reading.drop) as problems:
         file, name, features = _open(path, reading, categorical, problems, encoder)
         usable = features
@@ -104,7 +104,7 @@ def fit_encoder(
 ) -> TableEncoder:
     """Return the encoder with which `read_table` turns the columns of this file into features."""
     path = existing_file(path)
-    reading = Reading(label, tuple(drop), missing, decimal, encoding)
+    reading = ReadingOptions(label, tuple(drop), missing, decimal, encoding)
     with Problems(path, dropped=reading.drop) as problems:
         _, _, features = _open(path, reading, (), problems)
         decimal, features = with_clear_decimals(features, (), decimal, problems)
@@ -113,7 +113,7 @@ def fit_encoder(
 
 def _open(
     path: Path,
-    reading: Reading,
+    reading: ReadingOptions,
     categorical: Collection[str],
     problems: Problems,
     encoder: TableEncoder | None = None,

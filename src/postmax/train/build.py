@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from postmax import losses, methods, models
 from postmax.data import Batches, Dataset, Views, generator_for
 from postmax.errors import InputError
+from postmax.estimation.threads import SMALL_NETWORK
 from postmax.extras import need
 from postmax.losses import Loss
 from postmax.train.config import Choice, RunConfig
@@ -30,7 +31,6 @@ from postmax.transition import Transition
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-_SMALL_NETWORK = 100_000  # parameters
 _SET_BY_THE_LOOP = ("reduction", "transition", "weight", "num_classes")
 
 
@@ -55,7 +55,7 @@ class Built:
     @property
     def threads(self) -> int:
         """How many threads torch should use. A second thread does not help a small network on a CPU, it slows it."""
-        small = self.device.type == "cpu" and self.trainer.parameters < _SMALL_NETWORK
+        small = self.device.type == "cpu" and self.trainer.parameters < SMALL_NETWORK
         return 1 if small else torch.get_num_threads()
 
 

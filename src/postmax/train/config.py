@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from postmax.data.reading import Reading
+from postmax.data.reading import ReadingOptions
 from postmax.data.table_encoder import Missing
 from postmax.errors import InputError
 from postmax.train.explanation import explain
@@ -117,10 +117,10 @@ class DataConfig(_Section):
         return self
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> ReadingOptions:
         """How files of your own are read. Missing numbers stay missing until the rows are split."""
         missing: Missing = "keep" if self.missing == "median" else "error"
-        return Reading(self.labels, self.drop, missing, self.decimal, self.encoding)
+        return ReadingOptions(self.labels, self.drop, missing, self.decimal, self.encoding)
 
 
 class OptimiserConfig(_Section):

@@ -23,7 +23,7 @@ import torch
 from postmax.data.files import data_root
 from postmax.errors import DataError, InputError
 from postmax.files import atomic_write
-from postmax.locks import hold
+from postmax.once import alone_with
 from postmax.wording import advice
 
 PROGRAM = Path(__file__).with_name("bf16_trial.py")
@@ -79,7 +79,7 @@ def bf16_on_cpu() -> Verdict:
 def _kept(path: Path) -> Verdict:
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(DataError):  # where the folder cannot be written, every process tries
-            stack.enter_context(hold(path.with_suffix(".lock"), wait=True))
+            stack.enter_context(alone_with(path, what="a trial of bfloat16"))
         with contextlib.suppress(OSError, ValueError, TypeError):  # not there yet, or damaged
             return Verdict(**json.loads(path.read_text(encoding="utf-8")))
         verdict = _tried()

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from postmax import data, losses
 from postmax.data.own import is_table, names_label_file, read_own, with_classes
-from postmax.data.reading import Reading, refuse_idle
+from postmax.data.reading import ReadingOptions, refuse_idle
 from postmax.data.splitting import stratified_mask, stratified_rows
 from postmax.data.tables import fit_encoder
 from postmax.errors import DataError, InputError
@@ -179,7 +179,7 @@ def _load_own(config: DataConfig, path: str) -> tuple[data.Dataset, data.Dataset
     return train, with_classes(test, train.classes)
 
 
-def _arguments(reading: Reading) -> dict[str, Any]:
+def _arguments(reading: ReadingOptions) -> dict[str, Any]:
     options = vars(reading)
     return {"labels": options["label"]} | {name: value for name, value in options.items() if name != "label"}
 
