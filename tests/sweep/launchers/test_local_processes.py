@@ -135,7 +135,7 @@ def test_an_interrupted_worker_leaves_its_job_in_order_and_ends(tmp_path):
 def test_a_run_that_could_not_begin_leaves_no_folder_when_it_is_interrupted(tmp_path):
     one, launcher = task(tmp_path), LocalProcesses(1, hold_the_lock)
     future = launcher.submit(one)
-    wait_for((one.folder / "lock").exists)
+    wait_for((tmp_path / "held").exists)
     launcher.__exit__(KeyboardInterrupt)
     assert future.result(0).ending == "died"
     assert not one.folder.exists()
@@ -143,6 +143,7 @@ def test_a_run_that_could_not_begin_leaves_no_folder_when_it_is_interrupted(tmp_
 
 def hold_the_lock(config, folder, **_):
     with RunFolder(folder).lock():
+        (folder.parent / "held").touch()  # the lock file appears a moment before the lock is held
         time.sleep(60)
 
 
