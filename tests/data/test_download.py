@@ -3,9 +3,11 @@
 import hashlib
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
+from postmax.data import download
 from postmax.data.catalogue import Request
 from postmax.data.download import RemoteFile, fetch
 from postmax.errors import DataError
@@ -176,3 +178,11 @@ def test_only_when_asked(server, tmp_path):
     assert Request(tmp_path, "train", download=True).file(places, remote=file, how="").read_bytes() == CONTENT
     with pytest.raises(DataError, match="is missing"):
         Request(tmp_path, "train", download=True).file([tmp_path / "licensed"], how="Register first.")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no disk that is always full")
+def test_a_full_disk_is_no_fault_of_the_network(tmp_path):
+    with Path("/dev/full").open("wb", buffering=0) as file, pytest.raises(DataError) as caught:
+        download._write(file, b"bytes", tmp_path / "file.part")
+    assert "No space left on device. Free some space on its disk" in str(caught.value)
+    assert "downloaded" not in str(caught.value)
