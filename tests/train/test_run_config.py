@@ -351,6 +351,7 @@ CHANGES = {
     "optimiser.nesterov": True,
     "optimiser.betas": [0.8, 0.9],
     "optimiser.weight_decay": 0.1,
+    "optimiser.bias_rate": 64.0,
     "optimiser.l1": 0.1,
     "optimiser.clip_norm": 1.0,
     "schedule.name": "step",

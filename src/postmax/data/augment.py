@@ -48,7 +48,9 @@ class Augment:
         crop: Side of the square window that is cut at a random place; by default the size of the image.
         padding: The number of pixels that are added on every side before the window is cut.
         padding_mode: "zeros" (black, as in the literature on noisy labels) or "reflect".
-        flip: Mirror left to right with probability one half.
+        flip: Mirror left to right with probability one half. "alternate" mirrors an image in every other epoch: which
+            images begin mirrored is drawn once, by `Batches`. Two epochs then show each image in both ways, which
+            chance does for only half of the images (Jordan, 2024). Without epochs, it is the same as True.
         cutout: Side of a square around a random pixel that is set to 0 after normalisation, which is the mean colour.
             It lies partly outside the image if the pixel is near the edge (DeVries and Taylor, 2017). 0 for no square.
         statistics: Channel means and deviations for the normalisation; by default pixels are scaled to [0, 1].
@@ -70,7 +72,7 @@ class Augment:
     crop: int | None = None
     padding: int = 4
     padding_mode: Literal["zeros", "reflect"] = "zeros"
-    flip: bool = True
+    flip: bool | Literal["alternate"] = True
     cutout: int = 0
     statistics: Statistics | None = None
     dtype: torch.dtype = torch.float32
@@ -83,6 +85,8 @@ class Augment:
             raise InputError(f"crop is the side of the window in pixels, or None for the whole image; got {self.crop}.")
         if self.padding_mode not in ("zeros", "reflect"):
             raise InputError(f'padding_mode is "zeros" or "reflect", not {self.padding_mode!r}.')
+        if self.flip not in (True, False, "alternate"):
+            raise InputError(f'flip is True, False or "alternate", not {self.flip!r}.')
         if not self.dtype.is_floating_point:
             raise InputError(f"dtype must be a floating-point type, got {self.dtype}.")
         if self.statistics is not None and not all(std > 0 for std in self.statistics.std):

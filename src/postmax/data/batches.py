@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Generator, Sequence
 from contextlib import closing
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -154,7 +155,8 @@ class Batches:
         order = torch.randperm(count, generator=generator) if self.shuffle else torch.arange(count)
         order = order[: self.count(count, size) * size]
         order = order if chosen is None else chosen[order]
-        return self._batches(order, size, generator, self._augmentations(self.views if views is None else views))
+        augmentations = self._augmentations(self.views if views is None else views)
+        return self._batches(order, size, generator, augmentations, number)
 
     def _positions(self, rows: Tensor) -> Tensor:
         rows = rows.cpu()
@@ -180,7 +182,12 @@ class Batches:
         return (self.augment,) * len(names)
 
     def _batches(
-        self, order: Tensor, size: int, generator: torch.Generator, augmentations: tuple[Augmentation, ...]
+        self,
+        order: Tensor,
+        size: int,
+        generator: torch.Generator,
+        augmentations: tuple[Augmentation, ...],
+        number: int,
     ) -> Generator[Batch, None, None]:
         inputs = self._inputs
         read = self._gather(inputs, order, size) if isinstance(inputs, Tensor) else self._stream(inputs, order, size)
@@ -188,8 +195,22 @@ class Batches:
             for rows, stored in read:
                 # Random numbers are drawn here, batch after batch and view after view, and not where rows are read. So
                 # they do not depend on how long reading takes.
-                views = tuple(augment(stored, generator) for augment in augmentations)
+                views = tuple(self._view(augment, stored, rows, generator, number) for augment in augmentations)
                 yield Batch(views[0], self._labels.index_select(0, rows), rows, views)
+
+    def _view(
+        self, augment: Augmentation, stored: Tensor, rows: Tensor, generator: torch.Generator, number: int
+    ) -> Tensor:
+        """Return one view of some rows in an epoch. Alternating flips are not drawn: they follow from both."""
+        if not (isinstance(augment, Augment) and augment.flip == "alternate" and augment.random and stored.dim() == 4):
+            return augment(stored, generator)
+        flip = (self._first_flips[rows.cpu()] + number) % 2
+        return augment.apply(stored, augment.draw(stored, generator)._replace(flip=flip))
+
+    @cached_property
+    def _first_flips(self) -> Tensor:
+        """1 for each row that is mirrored in epoch 0."""
+        return torch.randint(2, (len(self.dataset),), generator=generator_for(self.seed, "first flips"))
 
     def _gather(self, inputs: Tensor, order: Tensor, size: int) -> Generator[tuple[Tensor, Tensor], None, None]:
         for rows in _parts(order.to(self.device), size):

@@ -21,10 +21,11 @@ from postmax.data.strong import StrongAugment
 from postmax.registry import unknown_name
 
 Augmentation = Callable[[Tensor, torch.Generator], Tensor]
-AugmentKind = Literal["auto", "none", "crop", "crop-flip"]
+AugmentKind = Literal["auto", "none", "crop", "crop-flip", "shift-flip"]
 VIEW_NAMES = ("none", "weak", "strong")
 
 _CROP_AND_FLIP = Augment(padding=4)
+_SHIFT_AND_FLIP = Augment(padding=2, padding_mode="reflect", flip="alternate")
 
 
 @dataclass(frozen=True)
@@ -68,10 +69,14 @@ class Views:
             statistics: The channel statistics to normalise with.
             kind: "auto" is the usual augmentation, "none" is normalisation alone, "crop" is a random crop, "crop-flip"
                 is a random crop and flip. The size of the crop is the usual one, or that for CIFAR if there is none.
+                "shift-flip" is for short training: a shift by up to two pixels, with reflected edges, and a mirror
+                image in every other epoch.
             cutout: Side of the blanked square in the weak view; 0 for none.
         """
         if kind == "none" or (kind == "auto" and usual is None):
             return cls(replace(Augment.none(statistics), cutout=cutout, random=cutout > 0))
+        if kind == "shift-flip":
+            return cls(replace(_SHIFT_AND_FLIP, cutout=cutout, statistics=statistics))
         weak = usual or _CROP_AND_FLIP
         flip = weak.flip if kind == "auto" else kind == "crop-flip"
         return cls(replace(weak, flip=flip, cutout=cutout, statistics=statistics))

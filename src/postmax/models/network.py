@@ -13,6 +13,7 @@ class Network(nn.Module):
 
     Attributes:
         fc: The last layer.
+        rows_before_training: How many training rows `look_at` wants to see; 0 for none.
 
     Example:
         >>> import torch
@@ -26,6 +27,10 @@ class Network(nn.Module):
     """
 
     fc: nn.Linear
+    rows_before_training: int = 0
+
+    def look_at(self, inputs: Tensor) -> None:
+        """Compute, before training, what the network derives from training rows, without their labels."""
 
     def features(self, inputs: Tensor) -> Tensor:
         """Return the input of `fc`: (B, `fc.in_features`)."""

@@ -181,11 +181,13 @@ def _network(
     first = next(iter(Batches(train.subset(torch.tensor([0])), 1, augment=views, views=("none",))))
     shape = tuple(first.inputs.shape[1:])
     seed_network(seed, number)
-    network: nn.Module = models.get(
+    network = models.get(
         config.model.name, num_classes=outputs or train.num_classes, input_shape=shape, **config.model.options
     )
+    if network.rows_before_training:
+        network.look_at(_some_rows(train, views, network.rows_before_training))
     if models.describe(config.model.name).channels_last:
-        network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     norms = (nn.BatchNorm1d, nn.BatchNorm2d)
     batch_rows = min(config.batch_size, len(train))
     if batch_rows < 2 and any(isinstance(module, norms) for module in network.modules()):
@@ -194,6 +196,13 @@ def _network(
             f"there is {batch_rows}."
         )
     return network
+
+
+def _some_rows(train: Dataset, views: Views, count: int) -> Tensor:
+    """Return rows from all parts of the training set, without augmentation."""
+    rows = torch.linspace(0, len(train) - 1, min(count, len(train))).long()
+    (batch,) = Batches(train.subset(rows), len(rows), augment=views, views=("none",), shuffle=False).epoch(0)
+    return batch.inputs
 
 
 def _truth(data: Sequence[SeedData], device: torch.device) -> Truth:

@@ -79,7 +79,7 @@ class DataConfig(_Section):
         validation_share: The share of the training rows that is held out, with noisy labels, to select an epoch.
         train_rows: How many training rows to use, drawn evenly from the classes; all if null.
         augment: The random changes of images in training. "auto" is what is usual for the data set, and none for your
-            own data.
+            own data. "shift-flip" is for short training: a small shift, and a mirror image in every other epoch.
         cutout: The side, in pixels, of a square that is blanked out of each image.
         standardise: Whether features are shifted and scaled to mean 0 and standard deviation 1 of the training rows.
         root: The folder with the data sets that postmax knows. It does not change the name of the run.
@@ -102,7 +102,7 @@ class DataConfig(_Section):
     test_share: float = Field(0.2, gt=0, lt=1)
     validation_share: float = Field(0.0, ge=0, lt=1)
     train_rows: int | None = Field(None, ge=2)
-    augment: Literal["auto", "none", "crop", "crop-flip"] = "auto"
+    augment: Literal["auto", "none", "crop", "crop-flip", "shift-flip"] = "auto"
     cutout: int = Field(0, ge=0)
     standardise: bool = True
     root: Annotated[str | None, Mark.IGNORED] = None
@@ -133,6 +133,8 @@ class OptimiserConfig(_Section):
         nesterov: Whether SGD uses Nesterov's momentum.
         betas: The two decay rates of Adam and AdamW.
         weight_decay: The weight decay: an L2 term for SGD and Adam, decoupled from the gradient for AdamW.
+        bias_rate: The factor by which biases, the parameters with one dimension, move faster than weights. Their weight
+            decay is divided by it. Networks with batch normalisation and few epochs need it.
         l1: The weight δ of the term δ·Σ|θ| over all parameters, which ANL adds to its loss. Its gradient is clipped
             together with that of the loss.
         clip_norm: The largest norm of a gradient. Larger gradients are scaled down to it. Null means no clipping.
@@ -144,6 +146,7 @@ class OptimiserConfig(_Section):
     nesterov: bool = False
     betas: tuple[float, float] = (0.9, 0.999)
     weight_decay: float = Field(0.0, ge=0, allow_inf_nan=False)
+    bias_rate: Annotated[float, Mark.ADDED] = Field(1.0, gt=0, allow_inf_nan=False)
     l1: Annotated[float, Mark.ADDED] = Field(0.0, ge=0, allow_inf_nan=False)
     clip_norm: float | None = Field(None, gt=0, allow_inf_nan=False)
 

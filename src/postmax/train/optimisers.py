@@ -15,6 +15,8 @@ from postmax.errors import InputError
 from postmax.train.config import OptimiserConfig, ScheduleConfig
 from postmax.train.schedules import rate
 
+_FACTOR = "rate_factor"
+
 
 @dataclass(frozen=True)
 class ScheduledOptimiser:
@@ -63,10 +65,11 @@ def make_optimiser(config: OptimiserConfig, parameters: Iterable[Tensor], *, fus
     Raises:
         InputError: If the settings contradict each other.
     """
+    groups = _groups(config, list(parameters))
     try:
         if config.name == "sgd":
             return SGD(
-                parameters,
+                groups,
                 lr=config.lr,
                 momentum=config.momentum,
                 nesterov=config.nesterov,
@@ -74,15 +77,25 @@ def make_optimiser(config: OptimiserConfig, parameters: Iterable[Tensor], *, fus
                 fused=fused,
             )
         kind = Adam if config.name == "adam" else AdamW
-        return kind(parameters, lr=config.lr, betas=config.betas, weight_decay=config.weight_decay, fused=fused)
+        return kind(groups, lr=config.lr, betas=config.betas, weight_decay=config.weight_decay, fused=fused)
     except ValueError as error:
         raise InputError(f"optimiser {config.name}: {error}.") from error
 
 
 def set_rate(optimiser: Optimizer, rate: float) -> None:
-    """Set the learning rate of the next step."""
+    """Set the learning rate of the next step. That of biases is larger by their factor."""
     for group in optimiser.param_groups:
-        group["lr"] = rate
+        group["lr"] = rate * group.get(_FACTOR, 1.0)
+
+
+def _groups(config: OptimiserConfig, parameters: list[Tensor]) -> list[Any]:
+    """Return the parameters; biases in a group of their own if they move at a rate of their own."""
+    if config.bias_rate == 1:
+        return parameters
+    biases = [parameter for parameter in parameters if parameter.dim() == 1]
+    weights = [parameter for parameter in parameters if parameter.dim() != 1]
+    faster = {"params": biases, "weight_decay": config.weight_decay / config.bias_rate, _FACTOR: config.bias_rate}
+    return [{"params": weights}, faster] if weights and biases else weights or [faster]
 
 
 @torch.no_grad()
