@@ -75,7 +75,7 @@ def fill(tried, store, accuracy):
                 finish(job, store, lambda seed, t=trial, c=column: accuracy(t.settings, c, seed))
 
 
-def a_tuned(rows=("KL",), **changes):
+def a_tuned(rows=("KL",), spec=None, **changes):
     settings = {"KL": {"optimiser.lr": 0.01, "optimiser.weight_decay": 0.1}, "SL": {"loss.floor": 0.2}}
     found = {
         row: TunedRow(
@@ -84,12 +84,10 @@ def a_tuned(rows=("KL",), **changes):
         )
         for row in rows
     }
-    return nothing_chosen(table(), "small").model_copy(update={"rows": found, **changes})
+    return nothing_chosen(spec or table(), "small").model_copy(update={"rows": found, **changes})
 
 
-def a_digested(rows=("KL",)):
-    plain = a_tuned(rows)
-    found = {
-        name: row.model_copy(update={"digest": digest(table(), "small", name)}) for name, row in plain.rows.items()
-    }
+def a_digested(rows=("KL",), spec=None):
+    plain, spec = a_tuned(rows, spec), spec or table()
+    found = {name: row.model_copy(update={"digest": digest(spec, "small", name)}) for name, row in plain.rows.items()}
     return plain.model_copy(update={"rows": found})

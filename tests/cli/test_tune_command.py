@@ -155,3 +155,19 @@ def test_rows_that_diverge_everywhere_are_named(capsys, tmp_path, table):
     assert "every setting of row Pearson diverged; the first one was chosen" in err
     assert err.count("failed: training diverged") == 2
     assert read_tuned(tmp_path / "mine-cpu-tuned.yaml").settings == {"Pearson": {"optimiser.lr": 1e30}}
+
+
+def test_trials_can_be_shorter_than_the_runs_of_the_table(capsys, tmp_path, table):
+    content = yaml.safe_load(table.read_text("utf-8"))
+    content["scales"]["cpu"]["tuning"]["set"] = {"epochs": 1}
+    table.write_text(yaml.safe_dump(content), encoding="utf-8")
+    code, out, err = run(capsys, "tune", table, "-w", 1, "--output", tmp_path, "--rows", "kl")
+    assert code == 0, err
+    assert "tried with epochs=1, for the trials alone" in out
+    file = tmp_path / "mine-cpu-tuned.yaml"
+    (trial,) = (tmp_path / "runs").iterdir()
+    assert len((trial / "metrics.jsonl").read_text("utf-8").splitlines()) == 1
+    code, out, err = run(capsys, "reproduce", table, "--rows", "kl", "--tuned", file, "-w", 1, "-o", tmp_path)
+    assert code == 0, err
+    (judged,) = (one for one in (tmp_path / "runs").iterdir() if one != trial)
+    assert len((judged / "metrics.jsonl").read_text("utf-8").splitlines()) == 2

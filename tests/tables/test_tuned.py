@@ -26,11 +26,19 @@ from postmax.tuning.tuned_file import write_tuned
         ({"budget": 3}, "row 'KL' has 4 settings, more than scales.small.tuning.budget"),
         ({"budgt": 3}, "unknown key 'scales.small.tuning.budgt'"),
         ({"seeds": []}, "scales.small.tuning.seeds"),
+        ({"set": {"seeds": [7]}}, r"tuning.set: seeds are not a setting here; give scales.small.tuning.seeds"),
+        ({"set": {"optimiser.lr": 1}}, r"tuning.set: optimiser.lr is chosen for row 'KL' by its grid; leave it out of"),
+        ({"set": {"optimiser": {"lr": 1}}}, r"tuning.set: optimiser.lr is chosen for row 'KL' by its grid"),
+        ({"set": {"loss.floor": 0}}, r"tuning.set: loss.floor is chosen for row 'SL' by its grid"),
     ],
 )
 def test_tuning_that_is_not_fair_is_refused(change, message):
     with pytest.raises(InputError, match=message):
         table(scales={"small": {"seeds": 2, "tuning": {**TUNING, **change}}})
+
+
+def with_trials(**settings):
+    return {"small": {"seeds": 2, "stack": 2, "tuning": {**TUNING, "set": settings}}, "plain": {"seeds": 1}}
 
 
 def test_a_grid_without_values_is_refused():
@@ -49,6 +57,44 @@ def test_without_validation_rows_there_is_nothing_to_choose_by(share):
         table(run={"data": {"name": "digits"}})
     later = {"small": {"seeds": 2, "tuning": TUNING, "set": {"data.validation_share": 0.1}}}
     assert table(run={"data": {"name": "digits"}}, scales=later).scale("small").tuning is not None
+
+
+def test_what_the_trials_may_set_beside_a_grid():
+    whole = [{"name": "KL", "grid": {"model": [{"hidden": [4]}, {"hidden": [9]}], "loss": ["ce", "mae"]}}]
+    for refused in ("model.hidden", "loss", "loss.name"):
+        with pytest.raises(InputError, match=r"is chosen for row 'KL' by its grid"):
+            table(scales=with_trials(**{refused: "mlp"}), rows=whole)
+    table(scales=with_trials(**{"model.dropout": 0.5, "model": "mlp", "optimiser": "adam"}), rows=whole)
+    # Validation rows that only the trials hold out are enough.
+    table(run={"data": {"name": "digits"}}, scales=with_trials(**{"data.validation_share": 0.2}))
+    with pytest.raises(InputError, match=r"scales\.small\.tuning chooses by validation rows"):
+        table(scales=with_trials(**{"data.validation_share": 0}))
+
+
+def test_what_only_the_trials_have_wins_over_everything_but_the_grid():
+    short = table(scales=with_trials(epochs=1, **{"model.hidden": [3], "optimiser.momentum": 0.5, "noise": "pair:0.1"}))
+    for trial in trials(short, "small"):
+        for job in trial.jobs:
+            config = job.config
+            assert (config.epochs, config.model.options["hidden"], config.optimiser.momentum) == (1, [3], 0.5)
+            assert config.noise == "pair:0.1"  # the columns say otherwise
+            assert config.optimiser.lr == trial.settings["optimiser.lr"]
+            assert set(trial.settings) == {"optimiser.lr", "optimiser.weight_decay"}
+    # The table itself is the same as without them.
+    assert [job.run_id for job in jobs(short, "small")] == [job.run_id for job in jobs(table(), "small")]
+
+
+def test_settings_are_out_of_date_once_the_trials_change():
+    short = table(scales=with_trials(epochs=1))
+    tuned = a_digested(spec=short)
+    assert tuned.set == {"epochs": 1}
+    assert tuned.rows["KL"].digest != a_digested().rows["KL"].digest
+    assert {job.config.epochs for job in jobs(short, "small", tuned=tuned)} == {2}
+    with pytest.raises(InputError, match=r"tuned with another set \(\{'epochs': 1\}, now \{\}\): run `postmax tune"):
+        jobs(table(), "small", tuned=tuned)
+    # Epochs of the table itself do not matter, because no trial has them.
+    longer = table(scales=with_trials(epochs=1), run={**content()["run"], "epochs": 9})
+    assert {job.config.epochs for job in jobs(longer, "small", tuned=tuned)} == {9}
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ def test_what_is_written_is_read_back_and_says_what_it_is(tmp_path):
     assert read_tuned(path) == a_tuned()
     assert path.read_text().startswith("# Chosen by `postmax tune test --scale small` on noisy validation labels")
     assert read_yaml(path)["rows"]["KL"]["chosen"] == {"optimiser.lr": 0.01, "optimiser.weight_decay": 0.1}
+    path.write_text(path.read_text().replace("set: {}\n", ""))  # as in files that are older than this key
+    assert read_tuned(path) == a_tuned()
     path.write_text(path.read_text().replace("budget: 4", "budgt: 4"))
     with pytest.raises(InputError, match=r"(?s)tuned\.yaml: .*budget is missing.*\n`postmax tune` writes such files"):
         read_tuned(path)
@@ -29,7 +31,14 @@ def test_other_rows_stay_where_some_are_tuned_again():
         update={"rows": {"SL": TunedRow(chosen={"loss.floor": 0.1}, scores=())}}
     )
     assert merged(new, old).settings == {**old.settings, "SL": {"loss.floor": 0.1}}
-    for key, value in {"seeds": (7,), "columns": ("low",), "budget": 9, "scale": "x", "table": "y"}.items():
+    for key, value in {
+        "seeds": (7,),
+        "columns": ("low",),
+        "budget": 9,
+        "scale": "x",
+        "table": "y",
+        "set": {"epochs": 1},
+    }.items():
         with pytest.raises(InputError, match=f"tuned with another {key}"):
             merged(new, a_tuned(**{key: value}))
 

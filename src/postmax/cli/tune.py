@@ -82,6 +82,8 @@ def _print(tuned: Tuned) -> None:
         diverged = sum(None in score.accuracy.values() for score in row.scores)
         grid.add_row(Text(name), Text(as_overrides(row.chosen)), f"{best:.3f}", str(len(row.scores)), str(diverged))
     console.print(grid)
+    if tuned.set:
+        console.print(Text(f"tried with {as_overrides(tuned.set)}, for the trials alone", style="dim"))
     console.print(
         Text(
             "score: noisy-validation accuracy divided by the best of the row, mean over the tuning columns", style="dim"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from postmax.tables.parts import AnyLine, Part, Scale
-from postmax.train.settings import set_key, with_overrides
+from postmax.tables.parts import AnyLine, Part, Row, Scale, Tuning
+from postmax.train.settings import set_key, single_keys, with_overrides
 
 if TYPE_CHECKING:
     from postmax.tables.spec import TableSpec
@@ -84,13 +84,26 @@ def _tuning(spec: TableSpec) -> Iterator[str]:
         for row in spec.rows:
             if len(row.settings) > budget:
                 yield f"row {row.name!r} has {len(row.settings)} settings, more than {where}.budget"
+            for key in _taken_from_grid(size.tuning, row):
+                yield f"{where}.set: {key} is chosen for row {row.name!r} by its grid; leave it out of one of them"
+        if "seeds" in size.tuning.set:
+            yield f"{where}.set: seeds are not a setting here; give {where}.seeds"
         if not _validation_share(spec, size):
             yield f"{where} chooses by validation rows; set data.validation_share, for example 0.1"
 
 
+def _taken_from_grid(tuning: Tuning, row: Row) -> Iterator[str]:
+    """Yield the keys that the trials would set although the row's grid chooses them."""
+    tried = set(single_keys((key, value) for key, values in row.grid.items() for value in values))
+    for key in single_keys(tuning.set.items()):
+        if any(key == other or other.startswith(f"{key}.") or key.startswith(f"{other}.") for other in tried):
+            yield key
+
+
 def _validation_share(spec: TableSpec, size: Scale) -> Any:
     content = with_overrides(spec.run, ())
-    for key, value in size.set.items():
-        set_key(content, key, value)
+    for part in (size.set, size.tuning.set if size.tuning is not None else {}):
+        for key, value in part.items():
+            set_key(content, key, value)
     data = content.get("data")
     return data.get("validation_share") if isinstance(data, Mapping) else None

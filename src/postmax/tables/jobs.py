@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from postmax.errors import InputError
 from postmax.tables.cells import Resolve, Resolver, TableJob, cell_jobs
 from postmax.tables.spec import TableSpec
 from postmax.tables.tuned import Tuned, fitting, shipped
 from postmax.train.own_files import resolve
-from postmax.train.settings import DEFAULT_NAMES
+from postmax.train.settings import single_keys
 
 
 def jobs(
@@ -60,7 +59,7 @@ def jobs(
     varied += [(*row.changes(), *((key, None) for key in row.grid)) for row in picked[0]]
     # The report lists the tuned settings of each row, so an override must not change them.
     varied += [tuple(settings.get(row.name, {}).items()) for row in picked[0]]
-    _check_overrides(overrides, (key for pairs in varied for key in _keys(pairs)))
+    _check_overrides(overrides, (key for pairs in varied for key in single_keys(pairs)))
     numbers = _numbers(size.seeds if seeds is None else seeds)
     if tuned is not None and (common := sorted(set(numbers) & set(tuned.seeds))):
         raise InputError(f"seed {common[0]} chose the settings of rows of {spec.name}, so it cannot judge them.")
@@ -72,15 +71,6 @@ def _numbers(seeds: int | Sequence[int]) -> tuple[int, ...]:
     if not numbers or len(set(numbers)) < len(numbers):
         raise InputError(f"seeds: expected one or more, each once, got {seeds!r}.")
     return numbers
-
-
-def _keys(pairs: Iterable[tuple[str, Any]]) -> Iterator[str]:
-    """Yield the dotted keys of single values; a section that is set as a whole gives the keys inside it."""
-    for key, value in pairs:
-        if isinstance(value, Mapping):
-            yield from _keys((f"{key}.{inner}", content) for inner, content in value.items())
-        else:
-            yield f"{key}.name" if key in DEFAULT_NAMES else key
 
 
 def _check_overrides(overrides: Sequence[str], varied: Iterable[str]) -> None:

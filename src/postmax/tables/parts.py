@@ -88,11 +88,14 @@ class Tuning(Section):
         columns: The columns in which settings are tried.
         seeds: The seeds with which settings are tried. None of them may be a seed of the table.
         budget: The most settings that a row may try, so that all methods get the same number of attempts.
+        set: Dotted keys of the configuration, with the values that they take while settings are tried, and only then,
+            such as fewer epochs and a narrower network. They win over everything but the values of the grid.
     """
 
     columns: tuple[str, ...] = Field(min_length=1)
     seeds: tuple[int, ...] = Field(min_length=1)
     budget: int = Field(ge=1)
+    set: dict[str, Any] = {}
 
 
 class Scale(Section):

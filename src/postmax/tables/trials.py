@@ -44,7 +44,8 @@ def runs_of_trial(
     """
     tuning = tuning_of(spec, scale)
     columns = spec.chosen_columns(scale, tuning.columns)
-    return cell_jobs(spec, scale, [row], columns, seeds=tuning.seeds, settings={row.name: settings}, resolve=resolve)
+    last = {row.name: {**tuning.set, **settings}}
+    return cell_jobs(spec, scale, [row], columns, seeds=tuning.seeds, settings=last, resolve=resolve)
 
 
 def digest(spec: TableSpec, scale: str, row: str, *, resolve: Resolve = resolve) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from postmax.errors import InputError
 from postmax.registry import unknown_name
@@ -20,7 +20,7 @@ from postmax.train.own_files import resolve
 from postmax.train.settings import read_yaml
 
 # What a file says once for all its rows.
-SHARED_BY_ROWS = ("budget", "columns", "seeds")
+SHARED_BY_ROWS = ("budget", "columns", "seeds", "set")
 
 
 class Score(Section):
@@ -62,6 +62,7 @@ class Tuned(Section):
         budget: How many settings a row was allowed to try.
         columns: The columns in which settings were tried.
         seeds: The seeds with which settings were tried.
+        set: What the configuration said only while settings were tried.
         rows: What was chosen, by the name of the row.
     """
 
@@ -70,6 +71,7 @@ class Tuned(Section):
     budget: int
     columns: tuple[str, ...]
     seeds: tuple[int, ...]
+    set: dict[str, Any] = Field(default_factory=dict)
     rows: dict[str, TunedRow]
 
     @property

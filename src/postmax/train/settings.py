@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +112,20 @@ def set_key(content: dict[str, Any], key: str, value: Any) -> None:
     if isinstance(value, Mapping) and isinstance(before, str | Mapping):
         value = {**({"name": before} if isinstance(before, str) else before), **value}
     content[last] = value
+
+
+def single_keys(pairs: Iterable[tuple[str, Any]]) -> Iterator[str]:
+    """Yield the dotted keys of single values; a section that is set as a whole gives the keys inside it.
+
+    Example:
+        >>> list(single_keys([("loss", "ce"), ("optimiser", {"lr": 0.1, "l1": 0})]))
+        ['loss.name', 'optimiser.lr', 'optimiser.l1']
+    """
+    for key, value in pairs:
+        if isinstance(value, Mapping):
+            yield from single_keys((f"{key}.{inner}", content) for inner, content in value.items())
+        else:
+            yield f"{key}.name" if key in DEFAULT_NAMES else key
 
 
 def as_overrides(settings: Mapping[str, Any]) -> str:

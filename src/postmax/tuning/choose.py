@@ -13,7 +13,7 @@ from postmax.runs.folder import RunFolder
 from postmax.tables.cells import Resolve, Resolver, TableJob
 from postmax.tables.spec import TableSpec
 from postmax.tables.trials import digest_of, runs_of_trial, tuning_of
-from postmax.tables.tuned import Score, Tuned, TunedRow
+from postmax.tables.tuned import SHARED_BY_ROWS, Score, Tuned, TunedRow
 from postmax.train.own_files import resolve
 from postmax.train.settings import as_overrides
 
@@ -115,9 +115,7 @@ def nothing_chosen(spec: TableSpec, scale: str) -> Tuned:
         InputError: If the scale does not say how to tune.
     """
     tuning = tuning_of(spec, scale)
-    return Tuned(
-        table=spec.name, scale=scale, budget=tuning.budget, columns=tuning.columns, seeds=tuning.seeds, rows={}
-    )
+    return Tuned(table=spec.name, scale=scale, rows={}, **{key: getattr(tuning, key) for key in SHARED_BY_ROWS})
 
 
 def _check_validation(spec: TableSpec, todo: Iterable[TableJob]) -> None:
