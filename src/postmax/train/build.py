@@ -18,6 +18,7 @@ from postmax.losses import Loss
 from postmax.train.config import Choice, RunConfig
 from postmax.train.evaluation import ROWS_AT_ONCE, Evaluator
 from postmax.train.lanes import LaneBatches
+from postmax.train.memory import keep_freed_memory
 from postmax.train.metrics import Truth
 from postmax.train.precision import check_precision
 from postmax.train.prepare import SeedData, prepare, views_of
@@ -68,6 +69,8 @@ def build(config: RunConfig) -> Built:
     """
     check_names(config.loss)
     fabric = _fabric(config)
+    if fabric.device.type == "cpu":
+        keep_freed_memory()
     data = tuple(prepare(config, seed) for seed in config.seeds)
     views = views_of(config.data, data[0].train)
     _refuse(config.method.options, "method", ("setup",))
