@@ -114,5 +114,5 @@ def _identity_like(channels: int, wide: int) -> nn.Conv2d:
 
 
 register(
-    "fast", Fast, summary="fast-learning CNN for small images: whitened, three blocks of width w", channels_last=True
+    "fast", Fast, summary="CNN for small images that learns in few epochs: frozen whitening, then three blocks", channels_last=True
 )
