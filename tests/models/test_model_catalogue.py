@@ -9,7 +9,7 @@ from postmax.errors import InputError
 from postmax.models import catalogue
 from postmax.registry import Registry
 
-IMAGE_NETWORKS = ["cnn8", "preact-resnet18", "resnet18", "resnet34", "resnet50", "small"]
+IMAGE_NETWORKS = ["cnn8", "fast", "preact-resnet18", "resnet18", "resnet34", "resnet50", "small"]
 
 
 def test_names():
@@ -79,7 +79,7 @@ def test_rows_of_a_table_are_sent_to_the_mlp(name):
 
 @pytest.mark.parametrize("name", IMAGE_NETWORKS)
 def test_the_smallest_image_is_the_one_that_ends_as_a_pixel(name):
-    least = 32 if name == "resnet50" else 8
+    least = {"resnet50": 32, "fast": 9}.get(name, 8)
     for small in ((3, least - 1, least), (3, least, least - 1)):
         with pytest.raises(InputError, match=rf"{name} needs images of at least {least}×{least}.*Enlarge them, or use"):
             get(name, input_shape=small)
@@ -100,7 +100,7 @@ def test_what_is_suggested_for_small_images_works():
         assert get("resnet50", input_shape=(3, 16, 16), stem="cifar")(torch.zeros(2, 3, 16, 16)).shape == (2, 3)
 
 
-@pytest.mark.parametrize("name", IMAGE_NETWORKS)
+@pytest.mark.parametrize("name", [name for name in IMAGE_NETWORKS if "init" in models.describe(name).options])
 def test_an_unknown_initialisation_is_answered_with_the_nearest(name):
     with pytest.raises(InputError, match=r"unknown initialisation 'fanout'\. Did you mean 'fan-out'\?"):
         get(name, input_shape=(3, 32, 32), init="fanout")

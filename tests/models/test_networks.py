@@ -16,7 +16,7 @@ from postmax import models
 SHAPES = {"mlp": (5,), "resnet50": (3, 32, 32)}
 # resnet34 is resnet18 with more of the same blocks, and takes twice the time.
 EVERYONE = [name for name in models.names() if name != "resnet34"]
-NORMALISED = ["cnn8", "preact-resnet18", "resnet18", "resnet50", "small"]
+NORMALISED = ["cnn8", "fast", "preact-resnet18", "resnet18", "resnet50", "small"]
 everyone = pytest.mark.parametrize("name", EVERYONE)
 normalised = pytest.mark.parametrize("name", NORMALISED)
 
@@ -133,7 +133,7 @@ def test_images_of_any_channels_and_oblong_ones(name, channels):
         assert network(torch.zeros(2, *shape)).shape == (2, 3)
 
 
-@pytest.mark.parametrize("name", ["mlp", "cnn8", "small"])
+@pytest.mark.parametrize("name", ["mlp", "cnn8", "fast", "small"])
 def test_it_memorises_random_labels(name):
     network, rows, labels = build(name), rows_for(name, 8), torch.arange(8) % 3
     optimiser = torch.optim.Adam(network.parameters(), lr=0.01)

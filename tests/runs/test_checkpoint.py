@@ -143,11 +143,12 @@ def test_a_file_system_without_second_names(tmp_path, monkeypatch):
     assert (load(tmp_path).epoch, load_previous(tmp_path).epoch) == (2, 1)
 
 
+@pytest.mark.parametrize("bias_rate", [1.0, 4.0])
 @pytest.mark.parametrize("name", ["sgd", "adam", "adamw"])
-def test_optimisers_go_on_as_if_nothing_had_happened(tmp_path, name):
+def test_optimisers_go_on_as_if_nothing_had_happened(tmp_path, name, bias_rate):
     def made():
         parameters = [nn.Parameter(torch.ones(2, 3)), nn.Parameter(torch.zeros(3))]
-        return parameters, make_optimiser(OptimiserConfig(name=name, lr=0.1), parameters)
+        return parameters, make_optimiser(OptimiserConfig(name=name, lr=0.1, bias_rate=bias_rate), parameters)
 
     def steps(parameters, optimiser, numbers):
         for number in numbers:

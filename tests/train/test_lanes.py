@@ -157,6 +157,7 @@ RUNS = {
     "objective": ["loss={divergence: gan, correction: objective}", "optimiser.nesterov=true"],
     "forward": ["loss={divergence: kl, correction: forward}", "optimiser.name=adam", "optimiser.lr=0.01"],
     "clipped": ["loss.divergence=js", "optimiser.clip_norm=0.05"],
+    "fast biases": ["loss=ce", "optimiser.bias_rate=8", "optimiser.weight_decay=0.05"],
     "averaged": ["loss.divergence=sl", "ema=0.9", "optimiser.weight_decay=0.05"],
 }
 

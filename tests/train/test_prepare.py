@@ -295,10 +295,15 @@ def test_the_estimate_sees_training_rows_and_noisy_labels_only(monkeypatch, tmp_
     assert (seen["posteriors"], seen["classes"]) == (None, part.train.classes)
 
 
-def test_noise_is_not_estimated_from_pixels(tmp_path):
-    config = own_config(image_archive(tmp_path / "i.npz"), "transition=estimated", *CORRECTED)
-    with pytest.raises(InputError, match=r"works on features, not on pixels. Estimate the noise on embeddings"):
-        prepare(config, 0)
+@pytest.mark.parametrize("side", [8, 12])
+def test_noise_is_estimated_from_pixels(tmp_path, monkeypatch, side):
+    monkeypatch.setenv("POSTMAX_DATA", str(tmp_path))
+    path = image_archive(tmp_path / "i.npz", rows=400, side=side)
+    config = own_config(path, "noise=pair:0.3", "transition=estimated", *CORRECTED)
+    part = prepare(config, 0)
+    assert (part.estimate.matrix - Transition.pair(3, 0.3).matrix).abs().max() < 0.1
+    assert part.transition == part.estimate.transition
+    assert len(list((tmp_path / "estimates").iterdir())) == 1
 
 
 # Augmentation

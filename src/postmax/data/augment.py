@@ -50,7 +50,8 @@ class Augment:
         padding_mode: "zeros" (black, as in the literature on noisy labels) or "reflect".
         flip: Mirror left to right with probability one half. "alternate" mirrors an image in every other epoch: which
             images begin mirrored is drawn once, by `Batches`. Two epochs then show each image in both ways, which
-            chance does for only half of the images (Jordan, 2024). Without epochs, it is the same as True.
+            chance does for only half of the images (Jordan, 2024). All weak views of an epoch mirror an image alike.
+            Without epochs, and in the strong view, it is the same as True.
         cutout: Side of a square around a random pixel that is set to 0 after normalisation, which is the mean colour.
             It lies partly outside the image if the pixel is near the edge (DeVries and Taylor, 2017). 0 for no square.
         statistics: Channel means and deviations for the normalisation; by default pixels are scaled to [0, 1].
@@ -123,7 +124,10 @@ class Augment:
                 "choose a smaller crop, more padding, or read the images larger."
             )
         if self.padding_mode == "reflect" and self.padding >= min(height, width):
-            raise InputError(f"images of {height}×{width} cannot be reflected over {self.padding} pixels of padding.")
+            raise InputError(
+                f"images of {height}×{width} cannot be reflected over {self.padding} pixels of padding: enlarge them, "
+                "or choose another augmentation."
+            )
         if not self.random:
             still = torch.zeros(count, dtype=torch.int64)
             return Draw(still + (top_places - 1) // 2, still + (left_places - 1) // 2, still, still, still)

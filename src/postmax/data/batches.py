@@ -201,7 +201,7 @@ class Batches:
     def _view(
         self, augment: Augmentation, stored: Tensor, rows: Tensor, generator: torch.Generator, number: int
     ) -> Tensor:
-        """Return one view of some rows in an epoch. Alternating flips are not drawn: they follow from both."""
+        """Return one view of some rows. Alternating flips follow from rows and epoch, whatever is drawn for them."""
         if not (isinstance(augment, Augment) and augment.flip == "alternate" and augment.random and stored.dim() == 4):
             return augment(stored, generator)
         flip = (self._first_flips[rows.cpu()] + number) % 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from postmax.estimation.anchor import AnchorPoints
 from postmax.estimation.catalogue import DEFAULT, get, names, register, summary
 from postmax.estimation.confident import ConfidentJoint
+from postmax.estimation.crossfit import CrossFit
 from postmax.estimation.dual_t import DualT
 from postmax.estimation.estimate import TransitionEstimate
 from postmax.estimation.estimator import RowTensors, Solution, TransitionEstimator
@@ -18,6 +19,7 @@ __all__ = [
     "DEFAULT",
     "AnchorPoints",
     "ConfidentJoint",
+    "CrossFit",
     "DualT",
     "Evidence",
     "HighOrderConsensus",

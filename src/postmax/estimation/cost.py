@@ -29,13 +29,20 @@ def measure_estimate_seconds(features: Tensor, labels: Tensor, num_classes: int,
     rows = torch.arange(len(labels) - len(labels) // FOLDS).expand(FOLDS, -1)
     plan = steps_for(rows.shape[1])
     step = _seconds_of_a_step(network, features, labels, rows)
+    cross_fit = step * plan.batches * plan.epochs
+    return seconds_with(cross_fit, labels, num_classes, replicates=replicates)
+
+
+def seconds_with(cross_fit: float, labels: Tensor, num_classes: int, *, replicates: int) -> float:
+    """Return about how many seconds an estimate takes if one cross-fit takes this many."""
+    generator = torch.Generator().manual_seed(0)
     some = slice(0, _ROWS_OF_A_FIT)
     scores = torch.randn(len(labels[some]), num_classes, generator=generator, dtype=torch.float64)
     with one_thread(labels.numel() * num_classes < SMALL_TABLE):
         start = time.perf_counter()
         fit(scores.log_softmax(1), labels[some])
         one_fit = (time.perf_counter() - start) * len(labels) / len(scores)
-    return _CROSS_FITS * step * plan.batches * plan.epochs + (_FITS + replicates / 5) * one_fit
+    return _CROSS_FITS * cross_fit + (_FITS + replicates / 5) * one_fit
 
 
 def _seconds_of_a_step(network: Copies, features: Tensor, labels: Tensor, rows: Tensor) -> float:

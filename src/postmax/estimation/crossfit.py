@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import torch
 from torch import Tensor
 
@@ -10,6 +12,19 @@ from postmax.estimation.network import Copies, train
 from postmax.losses import FPMLLoss
 
 FOLDS = 5
+
+
+class CrossFit(Protocol):
+    """Trains networks on some rows, and returns what they say about the rows that they were not trained on.
+
+    `cross_fit` with its first argument bound is one. Rows that it cannot take, such as images, need one of their own.
+    """
+
+    def __call__(
+        self, labels: Tensor, num_classes: int, *, loss: FPMLLoss | None = None, seed: int = 0, what: str = ...
+    ) -> Tensor:
+        """Return out-of-sample log-posteriors (N, K), float64. The arguments are those of `cross_fit`."""
+        ...
 
 
 def cross_fit(
@@ -50,10 +65,10 @@ def cross_fit(
     return log_posterior
 
 
-def folds_of(labels: Tensor, generator: torch.Generator) -> Tensor:
+def folds_of(labels: Tensor, generator: torch.Generator, folds: int = FOLDS) -> Tensor:
     """Return a fold for each row. Every label is spread evenly over the folds."""
     shuffled = torch.randperm(len(labels), generator=generator)
     by_label = shuffled[labels[shuffled].argsort(stable=True)]
     fold = torch.empty_like(labels)
-    fold[by_label] = torch.arange(len(labels)) % FOLDS
+    fold[by_label] = torch.arange(len(labels)) % folds
     return fold

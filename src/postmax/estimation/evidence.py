@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from postmax.errors import InputError
-from postmax.estimation.crossfit import cross_fit
+from postmax.estimation.crossfit import CrossFit, cross_fit
 from postmax.labels import EncodedLabels, class_indices, encode_labels
 from postmax.row_names import INDICES, RowNames
 
@@ -20,7 +20,7 @@ _SUM_TOLERANCE = 1e-2
 
 @dataclass(frozen=True)
 class Evidence:
-    """Noisy labels with probabilities, features, or both.
+    """Noisy labels with probabilities, features, or both; or with a way to train networks on the rows.
 
     Attributes:
         labels: (N,) class indices.
@@ -28,6 +28,7 @@ class Evidence:
         probabilities: (N, K) float64, predictions for rows that the model was not trained on; None if not given.
         features: (N, d) float32; None if not given.
         seed: The seed of everything random.
+        given_cross_fit: Trains networks on rows that are not features; None if not given.
     """
 
     labels: Tensor
@@ -35,6 +36,7 @@ class Evidence:
     probabilities: Tensor | None
     features: Tensor | None
     seed: int
+    given_cross_fit: CrossFit | None = None
 
     @property
     def num_classes(self) -> int:
@@ -43,10 +45,18 @@ class Evidence:
 
     @cached_property
     def out_of_sample(self) -> Tensor:
-        """Probabilities of the noisy label: the given ones, or cross-fitted ones from the features."""
+        """Probabilities of the noisy label: the given ones, or cross-fitted ones."""
         if self.probabilities is not None:
             return self.probabilities
-        return cross_fit(self.require_features("it"), self.labels, self.num_classes, seed=self.seed).exp()
+        fit = self.given_cross_fit or partial(cross_fit, self.require_features("it"))
+        return fit(self.labels, self.num_classes, seed=self.seed).exp()
+
+    @property
+    def cross_fit(self) -> CrossFit | None:
+        """How networks are trained on the rows: as given, or on the features. None if there are only probabilities."""
+        if self.given_cross_fit is not None or self.features is None:
+            return self.given_cross_fit
+        return partial(cross_fit, self.features)
 
     def require_features(self, method: str) -> Tensor:
         """Return the features.
@@ -60,7 +70,13 @@ class Evidence:
 
 
 def gather_evidence(
-    probabilities: Any, labels: Any, features: Any, num_classes: int | None, seed: int, rows: RowNames = INDICES
+    probabilities: Any,
+    labels: Any,
+    features: Any,
+    num_classes: int | None,
+    seed: int,
+    rows: RowNames = INDICES,
+    given_cross_fit: CrossFit | None = None,
 ) -> Evidence:
     """Check the input of a user, and return it as evidence. `rows` is how messages call the rows of arrays.
 
@@ -69,7 +85,7 @@ def gather_evidence(
     """
     if labels is None:
         raise InputError("an estimate needs the noisy labels: estimate_transition(probabilities, labels).")
-    if probabilities is None and features is None:
+    if probabilities is None and features is None and given_cross_fit is None:
         raise InputError("an estimate needs out-of-sample probabilities, or features=... to compute them from.")
     p = None if probabilities is None else _probabilities(probabilities, rows)
     if p is not None and num_classes is not None and p.shape[1] != num_classes:
@@ -86,7 +102,7 @@ def gather_evidence(
         raise InputError(f"{n} rows cannot tell how {k} classes are confused; there must be many rows of each.")
     if len(encoded.codes.unique()) < 2:
         raise InputError(f"all {n} labels are {encoded.classes[int(encoded.codes[0])]!r}; nothing can be compared.")
-    return Evidence(encoded.codes, encoded.classes, p, x, seed)
+    return Evidence(encoded.codes, encoded.classes, p, x, seed, given_cross_fit)
 
 
 def _labels(labels: Any, num_classes: int | None) -> EncodedLabels:

@@ -14,7 +14,6 @@ from postmax.errors import InputError
 from postmax.estimation.catalogue import register
 from postmax.estimation.confident import ConfidentJoint
 from postmax.estimation.counts import count_pairs, keep_unseen, normalise_rows
-from postmax.estimation.crossfit import cross_fit
 from postmax.estimation.estimator import RowTensors, Solution
 from postmax.estimation.evidence import Evidence
 from postmax.estimation.similarity import share_that_follows_similarity
@@ -40,8 +39,8 @@ class PosteriorLikelihood:
     The scores s are out-of-sample log-posteriors of f-PML. Anchor points rely on the extreme predictions of the
     network. Here the network only has to order the rows, because the temperature a and the biases b turn its scores
     into the clean posterior. All rows count, not only the extreme ones. Probabilities that a user gives are unmixed
-    first (`postmax.estimation.unmix`). With features, networks are cross-fitted twice. The first estimate is used to
-    train the second networks with the forward correction, so that their scores are those of the true class.
+    first (`postmax.estimation.unmix`). With features or images, networks are cross-fitted twice. The first estimate is
+    used to train the second networks with the forward correction, so that their scores are those of the true class.
 
     Labels and scores alone cannot tell whether a doubtful row is ambiguous or mislabelled. The likelihood assumes noise
     that depends on the true class only, so it takes all doubtful rows for ambiguous. The confident joint takes many of
@@ -61,11 +60,11 @@ class PosteriorLikelihood:
 
         Unmixing uses the labels, so it is repeated for every draw of rows, unless that would take minutes.
         """
-        labels, k = evidence.labels, evidence.num_classes
-        if evidence.features is None and len(labels) * k**2 <= _UNMIXED_AGAIN:
+        labels, k, cross_fit = evidence.labels, evidence.num_classes, evidence.cross_fit
+        if cross_fit is None and len(labels) * k**2 <= _UNMIXED_AGAIN:
             return evidence.out_of_sample, labels, torch.ones_like(labels, dtype=torch.bool)
         scores = unmix(evidence.out_of_sample, labels).clamp_min(1e-300).log()
-        if evidence.features is None:
+        if cross_fit is None:
             return scores, labels
         first = fit(scores, labels)
         try:
@@ -74,7 +73,7 @@ class PosteriorLikelihood:
             # Scores with little information can give a matrix that cannot be inverted. Then the first scores are used.
             return scores, labels
         what = "cross-fitting networks with the first estimate"
-        return cross_fit(evidence.features, labels, k, loss=forward, seed=evidence.seed, what=what), labels
+        return cross_fit(labels, k, loss=forward, seed=evidence.seed, what=what), labels
 
     def solve(self, rows: RowTensors, num_classes: int, start: Solution | None = None) -> Solution:
         """Return the matrix of the likelihood, mixed with the confident joint if the noise follows similarity."""

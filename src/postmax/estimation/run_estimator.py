@@ -11,6 +11,7 @@ from torch import Tensor
 from postmax.errors import InputError
 from postmax.estimation.bootstrap import bootstrap
 from postmax.estimation.catalogue import DEFAULT, get, names
+from postmax.estimation.crossfit import CrossFit
 from postmax.estimation.estimate import TransitionEstimate
 from postmax.estimation.estimator import TransitionEstimator
 from postmax.estimation.evidence import gather_evidence
@@ -27,6 +28,7 @@ def estimate_transition(
     labels: Any = None,
     *,
     features: Any = None,
+    cross_fit: CrossFit | None = None,
     method: str | TransitionEstimator = DEFAULT,
     num_classes: int | None = None,
     classes: Sequence[str | int] | None = None,
@@ -43,6 +45,7 @@ def estimate_transition(
             sorted classes. A network that has memorised its training rows would show no noise in them.
         labels: (N,) noisy labels: names or numbers, which may have gaps.
         features: (N, d). Needed by `hoc` and `volmin`. For the others, probabilities are cross-fitted from them.
+        cross_fit: A function that trains networks, for rows that are not features; see `postmax.estimation.CrossFit`.
         method: A name from `postmax.estimation.names()`, or an estimator such as `AnchorPoints(percentile=95)`.
         num_classes: K, if there are classes that do not occur among the labels.
         classes: The names of all classes. The labels are then names or indices into them.
@@ -71,7 +74,7 @@ def estimate_transition(
     if classes is not None:
         num_classes = len(classes)
         labels = None if labels is None else EncodedLabels(_indices(labels, classes), tuple(classes))
-    evidence = gather_evidence(probabilities, labels, features, num_classes, seed, row_names)
+    evidence = gather_evidence(probabilities, labels, features, num_classes, seed, row_names, cross_fit)
     name, estimator = _named(method)
     k = evidence.num_classes
     with nullcontext() if progress is None else listening(progress):

@@ -60,7 +60,7 @@ class MakeOptimiser(Protocol):
             weight_decay: The same for weight decay.
             betas: The same for the two decay rates of Adam.
             scheduled: Whether the learning rate follows the schedule of the run, or stays constant.
-            regularised: Whether gradient clipping and the L1 term of the configuration apply.
+            regularised: Whether gradient clipping, the L1 term and the rate for biases of the configuration apply.
         """
         ...
 

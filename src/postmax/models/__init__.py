@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from postmax.models.catalogue import Architecture, describe, get, names, register
 from postmax.models.cnn8 import CNN8
+from postmax.models.fast import Fast
 from postmax.models.flops import flops
 from postmax.models.initialisation import INITIALISATIONS
 from postmax.models.mlp import MLP
@@ -27,6 +28,7 @@ __all__ = [
     "Architecture",
     "BasicBlock",
     "Bottleneck",
+    "Fast",
     "Network",
     "PreActResNet18",
     "ResNet",

@@ -56,6 +56,8 @@ class Fast(Network):
         super().__init__()
         if not is_count(width):
             raise InputError(f"width counts the channels of the first block, a whole number; got {width!r}.")
+        if not isinstance(test_flips, bool):
+            raise InputError(f"test_flips is true or false; got {test_flips!r}.")
         channels, _, _ = check_image("fast", input_shape, least=9, instead="'mlp'")
         self.test_flips = test_flips
         self.whitening = Whitening(channels)

@@ -12,8 +12,9 @@ from torch.utils.flop_counter import FlopCounterMode
 def flops(model: nn.Module, input_shape: Sequence[int]) -> int:
     """Return the number of floating-point operations in the convolutions and matrix products of one forward pass.
 
-    It is for one row.
-    A multiplication and the addition after it count as two. Training takes about three times as many.
+    It is for one row, as training sees it: a network that looks at a row twice in evaluation, such as `Fast` with
+    `test_flips`, is counted once. A multiplication and the addition after it count as two. Training takes about three
+    times as many.
 
     Args:
         model: Any network. Its mode, parameters and statistics do not change.
@@ -27,6 +28,7 @@ def flops(model: nn.Module, input_shape: Sequence[int]) -> int:
     rows = torch.zeros(1, *input_shape, dtype=parameter.dtype, device=parameter.device)
     was_training = [module.training for module in model.modules()]
     model.eval()  # batch normalisation cannot train on a single row
+    model.training = any(True for _ in model.children())  # but the network itself does what it does in training
     try:
         with torch.no_grad(), FlopCounterMode(display=False) as counter:
             model(rows)

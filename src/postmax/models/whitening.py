@@ -8,6 +8,8 @@ from torch.nn import functional as F
 
 # Directions in which patches hardly vary are noise of the camera. This keeps them from being enlarged without limit.
 _LEAST_VARIANCE = 5e-4
+# The patches of all images at once would need a gigabyte for 5,000 images of CIFAR.
+_IMAGES_AT_ONCE = 500
 
 
 class Whitening(nn.Module):
@@ -38,10 +40,8 @@ class Whitening(nn.Module):
     def fit(self, images: Tensor) -> None:
         """Compute the filters from images (B, C, H, W)."""
         channels, side = self.filters.shape[1:3]
-        patches = F.unfold(images.to(self.filters.device, torch.float32), side).transpose(1, 2).flatten(0, 1).double()
-        patches = patches - patches.mean(0)
-        variances, directions = torch.linalg.eigh(patches.T @ patches / len(patches))
-        # The sign of a direction is arbitrary. With its largest part positive it is the same on every machine.
+        variances, directions = torch.linalg.eigh(_covariance(images.to(self.filters.device), side))
+        # The sign of a direction is arbitrary. With its largest part positive it does not depend on how it is computed.
         largest = directions.gather(0, directions.abs().argmax(0, keepdim=True))
         scaled = directions * largest.sign() / (variances.clamp(min=0) + _LEAST_VARIANCE).sqrt()
         self.filters.copy_(_filters(scaled.T.flip(0), channels, side))
@@ -49,6 +49,18 @@ class Whitening(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Return the outputs for every patch, without padding."""
         return F.conv2d(images, self.filters)
+
+
+def _covariance(images: Tensor, side: int) -> Tensor:
+    """Return the covariance (d, d) of all patches of some images, in double precision."""
+    parts = [part.float() for part in images.split(_IMAGES_AT_ONCE)]
+    mean = torch.stack([F.unfold(part, side).double().sum((0, 2)) for part in parts]).sum(0)
+    count = len(images) * (images.shape[2] - side + 1) * (images.shape[3] - side + 1)
+    products = []
+    for part in parts:
+        patches = F.unfold(part, side).double().transpose(1, 2).flatten(0, 1) - mean / count
+        products.append(patches.T @ patches)
+    return torch.stack(products).sum(0) / count
 
 
 def _filters(directions: Tensor, channels: int, side: int) -> Tensor:

@@ -184,10 +184,10 @@ def _network(
     first = next(iter(Batches(train.subset(torch.tensor([0])), 1, augment=views, views=("none",))))
     shape = tuple(first.inputs.shape[1:])
     seed_network(seed, number)
-    network = models.get(
+    network: nn.Module = models.get(
         config.model.name, num_classes=outputs or train.num_classes, input_shape=shape, **config.model.options
     )
-    if network.rows_before_training:
+    if isinstance(network, models.Network) and network.rows_before_training:
         network.look_at(_some_rows(train, views, network.rows_before_training))
     if models.describe(config.model.name).channels_last:
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

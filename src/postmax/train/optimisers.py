@@ -54,18 +54,25 @@ class ScheduledOptimiser:
         self.optimiser.step()
 
 
-def make_optimiser(config: OptimiserConfig, parameters: Iterable[Tensor], *, fused: bool = True) -> Optimizer:
+def make_optimiser(
+    config: OptimiserConfig,
+    parameters: Iterable[Tensor],
+    *,
+    biases: Iterable[Tensor] | None = None,
+    fused: bool = True,
+) -> Optimizer:
     """Return the optimiser of torch that a configuration describes.
 
     Args:
         config: Its kind and settings.
         parameters: The tensors that it moves.
+        biases: Those of them that move at the rate for biases; by default all with one dimension.
         fused: Compute a step in one call, which matters for small networks.
 
     Raises:
         InputError: If the settings contradict each other.
     """
-    groups = _groups(config, list(parameters))
+    groups = _groups(config, list(parameters), biases)
     try:
         if config.name == "sgd":
             return SGD(
@@ -88,14 +95,21 @@ def set_rate(optimiser: Optimizer, rate: float) -> None:
         group["lr"] = rate * group.get(_FACTOR, 1.0)
 
 
-def _groups(config: OptimiserConfig, parameters: list[Tensor]) -> list[Any]:
-    """Return the parameters; biases in a group of their own if they move at a rate of their own."""
+def weights_rate(optimiser: Optimizer) -> float:
+    """Return the learning rate of the last step. Where biases have another one, it is that of the weights."""
+    return float(optimiser.param_groups[0]["lr"])
+
+
+def _groups(config: OptimiserConfig, parameters: list[Tensor], biases: Iterable[Tensor] | None) -> list[Any]:
+    """Return the parameters. Biases that move at a rate of their own are a second group, and the first may be empty."""
     if config.bias_rate == 1:
         return parameters
-    biases = [parameter for parameter in parameters if parameter.dim() == 1]
-    weights = [parameter for parameter in parameters if parameter.dim() != 1]
-    faster = {"params": biases, "weight_decay": config.weight_decay / config.bias_rate, _FACTOR: config.bias_rate}
-    return [{"params": weights}, faster] if weights and biases else weights or [faster]
+    if biases is None:
+        biases = [parameter for parameter in parameters if parameter.dim() == 1]
+    known = {id(bias) for bias in biases}
+    weights, fast = ([p for p in parameters if (id(p) in known) == wanted] for wanted in (False, True))
+    decay = config.weight_decay / config.bias_rate
+    return [{"params": weights}, {"params": fast, "weight_decay": decay, _FACTOR: config.bias_rate}]
 
 
 @torch.no_grad()

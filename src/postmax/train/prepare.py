@@ -18,7 +18,7 @@ from postmax.data.tables import fit_encoder
 from postmax.errors import DataError, InputError
 from postmax.estimation import TransitionEstimate
 from postmax.train.config import Choice, DataConfig, RunConfig
-from postmax.train.estimates import estimated_noise
+from postmax.train.estimates import estimated_noise, rows_to_estimate_from
 from postmax.train.records import NoiseRecord
 from postmax.train.scaling import Scaling
 from postmax.transition import Transition, parse_noise
@@ -227,12 +227,7 @@ def _estimate(config: RunConfig, train: data.Dataset) -> TransitionEstimate | No
     """Return the estimate of the noise, if the loss needs it and the configuration asks for it."""
     if config.transition != "estimated" or not losses.needs_transition(config.loss.name, config.loss.options):
         return None
-    if not isinstance(train.inputs, Tensor) or _are_images(train.inputs):
-        raise InputError(
-            "transition=estimated works on features, not on pixels. Estimate the noise on embeddings with "
-            "`postmax noise estimate`, and give its file as transition=FILE."
-        )
-    return estimated_noise(train, train.inputs)
+    return estimated_noise(train, rows_to_estimate_from(train))
 
 
 def _which(loss: Choice) -> str:

@@ -64,7 +64,7 @@ class Resources:
         if changes.get("momentum") == 0:
             changes["nesterov"] = False
         if not regularised:
-            changes |= {"l1": 0.0, "clip_norm": None}
+            changes |= {"l1": 0.0, "clip_norm": None, "bias_rate": 1.0}
         config = _changed(self._config.optimiser, changes, name)
         parameters = list(parameters)
         optimiser = make_optimiser(config, parameters, fused=self._fabric.device.type in ("cpu", "cuda"))

@@ -23,7 +23,14 @@ from postmax.train.ema import Average
 from postmax.train.evaluation import Evaluator
 from postmax.train.lanes import LaneBatch, LaneBatches
 from postmax.train.metrics import Scores, Truth, epoch_records
-from postmax.train.optimisers import add_l1, make_optimiser, optimiser_state, restore_optimiser, set_rate
+from postmax.train.optimisers import (
+    add_l1,
+    make_optimiser,
+    optimiser_state,
+    restore_optimiser,
+    set_rate,
+    weights_rate,
+)
 from postmax.train.predictions import Predictions
 from postmax.train.randomness import set_random_numbers
 from postmax.train.records import EpochRecord
@@ -64,7 +71,7 @@ class SideBySideTrainer:
         self._networks = on_device(fabric, networks, config.precision)
         self._parameters = list(networks.parameters())
         fused = fabric.device.type in ("cpu", "cuda")
-        self._optimiser = make_optimiser(config.optimiser, self._parameters, fused=fused)
+        self._optimiser = make_optimiser(config.optimiser, self._parameters, biases=networks.biases, fused=fused)
         self._watch = LossWatch(config, self._losses[0], len(batches))
         self._average = Average(networks, config.ema) if config.ema is not None else None
         self.updates = 0
@@ -87,7 +94,7 @@ class SideBySideTrainer:
             predictions.add(batch.rows, logits)
         losses = self._watch.finish()
         seconds = time.perf_counter() - start
-        last_rate = float(self._optimiser.param_groups[0]["lr"])
+        last_rate = weights_rate(self._optimiser)
         return epoch_records(number, self._config.seeds, losses, last_rate, self._truth, predictions.finish(), seconds)
 
     def steps(self, number: int) -> Iterator[tuple[LaneBatch, Tensor]]:

@@ -45,6 +45,11 @@ class StackedNetworks(nn.Module):
             rows = layer(rows)
         return rows
 
+    @property
+    def biases(self) -> list[Tensor]:
+        """The biases of all lanes. They cannot be told from weights by their dimensions."""
+        return [layer.bias for layer in self.layers if isinstance(layer, _Linears)]
+
     def lane_state(self, lane: int) -> dict[str, Tensor]:
         """Return the weights of one lane, under the names that its own network has for them."""
         state = {}

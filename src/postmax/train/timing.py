@@ -11,15 +11,17 @@ from torch import Tensor
 
 from postmax import data, losses, methods
 from postmax.errors import DataError, DivergedError
-from postmax.estimation.cost import measure_estimate_seconds
+from postmax.estimation.cost import measure_estimate_seconds, seconds_with
 from postmax.train.build import Built, build
 from postmax.train.config import RunConfig
-from postmax.train.estimates import REPLICATES, is_kept
+from postmax.train.estimates import REPLICATES, are_images, is_kept, rows_to_estimate_from
+from postmax.train.image_crossfit import measure_cross_fit_seconds
 from postmax.train.prepare import prepare
 from postmax.train.repeatable import repeatable_torch
 from postmax.train.trainer import Trainer
 from postmax.wording import advice
 
+_FEW_IMAGES = 200
 _FEW_ROWS, _SHORT_STEP, _STEPS, _SECONDS = 16, 0.1, 5, 2.0
 # A forward pass takes about a third of the time of a training step, and held-out rows need no more.
 _FORWARD = 1 / 3
@@ -82,11 +84,20 @@ def measure_estimates(config: RunConfig) -> float:
     missing, seconds = 0, 0.0
     for seed in config.seeds:
         train = prepare(config, seed).train
-        if isinstance(train.inputs, Tensor) and not is_kept(train, train.inputs):
+        # Images that are read from disk are not compared with what is kept: that would read all of them.
+        if not isinstance(train.inputs, Tensor) or not is_kept(train, rows_to_estimate_from(train)):
             missing += 1
-            if not seconds:
-                seconds = measure_estimate_seconds(train.inputs, train.labels, train.num_classes, replicates=REPLICATES)
+            seconds = seconds or _seconds_of_an_estimate(train)
     return missing * seconds
+
+
+def _seconds_of_an_estimate(train: data.Dataset) -> float:
+    some = train if isinstance(train.inputs, Tensor) else train.subset(torch.arange(min(len(train), _FEW_IMAGES)))
+    rows = rows_to_estimate_from(some)
+    if not are_images(rows):
+        return measure_estimate_seconds(rows, some.labels, train.num_classes, replicates=REPLICATES)
+    cross_fit = measure_cross_fit_seconds(rows[:_FEW_IMAGES], len(train), train.num_classes)
+    return seconds_with(cross_fit, train.labels, train.num_classes, replicates=REPLICATES)
 
 
 def needs_estimates(config: RunConfig) -> bool:

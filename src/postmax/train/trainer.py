@@ -19,6 +19,7 @@ from postmax.train.ema import NetworkAverages
 from postmax.train.epoch import EpochRun
 from postmax.train.evaluation import Evaluator, outputs_of
 from postmax.train.metrics import Scores, Truth, epoch_records
+from postmax.train.optimisers import weights_rate
 from postmax.train.predictions import Predictions
 from postmax.train.randomness import set_random_numbers
 from postmax.train.records import EpochRecord
@@ -209,8 +210,7 @@ class OneSeedTrainer:
     @property
     def _rate(self) -> float:
         """The learning rate of the first optimiser in its last step."""
-        first = next(iter(self.resources.optimisers.values()))
-        return float(first.optimiser.param_groups[0]["lr"])
+        return weights_rate(next(iter(self.resources.optimisers.values())).optimiser)
 
     def _readings(self, outputs: Tensor) -> dict[str, Tensor]:
         return {name: posterior[None] for name, posterior in self.method.readings(outputs[0]).items()}
