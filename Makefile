@@ -56,11 +56,12 @@ format: $(READY) ## correct what ruff can correct
 hooks: $(READY) ## run the checks before every commit, with pre-commit
 	$(BIN)/pre-commit install
 
-bench: $(READY) ## measure the speed of losses, corruption, batches, the training loop and the start of commands
+bench: $(READY) ## measure the speed of losses, corruption, batches, the training loop, the fast network and the start of commands
 	@$(BIN)/python benchmarks/speed.py
 	@$(BIN)/python benchmarks/corruption.py
 	@$(BIN)/python benchmarks/batches.py
 	@$(BIN)/python benchmarks/training.py
+	@$(BIN)/python benchmarks/fast_network.py
 	@$(BIN)/python benchmarks/start_up.py
 
 clean: ## remove the environment and caches

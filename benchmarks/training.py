@@ -94,11 +94,11 @@ def stacked(seeds: int, epochs: int) -> None:
     print(f"| breast-cancer MLP, {seeds} seeds side by side | – | {1 / each:.1f} | – |", flush=True)
 
 
-def random_images() -> Dataset:
+def random_images(count: int = IMAGES) -> Dataset:
     """Images of CIFAR's shape: what is in them does not change how long they take."""
     generator = torch.Generator().manual_seed(0)
-    pixels = torch.randint(256, (IMAGES, 3, 32, 32), dtype=torch.uint8, generator=generator)
-    return Dataset("random images", pixels, torch.arange(IMAGES) % 10, tuple("0123456789"))
+    pixels = torch.randint(256, (count, 3, 32, 32), dtype=torch.uint8, generator=generator)
+    return Dataset("random images", pixels, torch.arange(count) % 10, tuple("0123456789"))
 
 
 def main() -> None:
