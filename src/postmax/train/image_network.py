@@ -19,8 +19,8 @@ from postmax.train.randomness import seed_network
 LEAST_SIDE = 9
 _WIDTH = 16
 # Where there are few images, batches are smaller and epochs are more, so that there are enough steps.
-_BATCH, _SMALLEST_BATCH, _LEAST_BATCHES, _LEAST_EPOCHS, _LEAST_STEPS = 500, 16, 25, 4, 200
-_RATE, _SCHEDULE = 0.75, ScheduleConfig(name="one-cycle", peak=0.23)
+_BATCH, _SMALLEST_BATCH, _LEAST_BATCHES, _LEAST_EPOCHS, _LEAST_STEPS = 250, 16, 25, 6, 600
+_RATE, _SCHEDULE = 0.375, ScheduleConfig(name="one-cycle", peak=0.23)
 _AT_ONCE = 500
 
 
@@ -42,7 +42,7 @@ def plan_for(count: int) -> Plan:
 
     Example:
         >>> plan_for(25_000), plan_for(200)
-        (Plan(batch=500, batches=50, epochs=4), Plan(batch=16, batches=12, epochs=17))
+        (Plan(batch=250, batches=100, epochs=6), Plan(batch=16, batches=12, epochs=50))
     """
     batch = min(_BATCH, max(_SMALLEST_BATCH, count // _LEAST_BATCHES), count)
     batches = count // batch
