@@ -114,5 +114,8 @@ def _identity_like(channels: int, wide: int) -> nn.Conv2d:
 
 
 register(
-    "fast", Fast, summary="CNN for small images that learns in few epochs: frozen whitening, then three blocks", channels_last=True
+    "fast",
+    Fast,
+    summary="CNN for small images that learns in few epochs: frozen whitening, then three blocks",
+    channels_last=True,
 )
