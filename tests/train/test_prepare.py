@@ -15,7 +15,7 @@ from small_runs import estimate_of, feature_archive, image_archive, own_config, 
 from postmax import data
 from postmax.errors import DataError, InputError
 from postmax.runs import RunFolder, execute
-from postmax.train import estimates, make_config, resolve
+from postmax.train import estimates, image_network, make_config, resolve
 from postmax.train.prepare import prepare, views_of
 from postmax.train.scaling import Scaling
 from postmax.transition import Transition, parse_noise
@@ -298,6 +298,7 @@ def test_the_estimate_sees_training_rows_and_noisy_labels_only(monkeypatch, tmp_
 @pytest.mark.parametrize("side", [8, 12])
 def test_noise_is_estimated_from_pixels(tmp_path, monkeypatch, side):
     monkeypatch.setenv("POSTMAX_DATA", str(tmp_path))
+    monkeypatch.setattr(image_network, "_LEAST_STEPS", 200)
     path = image_archive(tmp_path / "i.npz", rows=400, side=side)
     config = own_config(path, "noise=pair:0.3", "transition=estimated", *CORRECTED)
     part = prepare(config, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,36 +12,48 @@ import torch
 import typer
 from torch import Tensor
 
+from postmax import data
 from postmax.cli.text import print_matrix
-from postmax.data.arrays import read_npz
 from postmax.data.dataset import Dataset
-from postmax.data.reading import ReadingOptions, refuse_idle_for_file
-from postmax.data.tables import read_table
+from postmax.data.own import read_own
+from postmax.data.reading import ReadingOptions, refuse_idle, refuse_idle_for_file
 from postmax.errors import DataError
-from postmax.estimation import TransitionEstimate
-from postmax.files import load_arrays
+from postmax.estimation import CrossFit, TransitionEstimate
+from postmax.files import existing_file, load_arrays
 from postmax.labels import EncodedLabels, encode_labels
 from postmax.row_names import PLACES
+from postmax.train.estimates import are_images, rows_to_estimate_from
+from postmax.train.image_crossfit import cross_fit_images
 
 
 class FileEvidence(NamedTuple):
-    """The labels of a file, with features or probabilities."""
+    """The labels of a file, with features or probabilities, and for images with a way to train networks on them."""
 
     encoded: EncodedLabels
     features: Tensor | None = None
     probabilities: npt.NDArray[Any] | None = None
     notes: tuple[str, ...] = ()
+    cross_fit: CrossFit | None = None
 
 
-def read_evidence(file: Path, reading: ReadingOptions) -> FileEvidence:
-    """Return the labels of a file with their features or probabilities."""
-    if file.suffix.lower() != ".npz":
-        return _from_dataset(read_table(file, **vars(reading), min_classes=2))
-    refuse_idle_for_file(file, reading)
+def names_data_set(file: Path) -> bool:
+    """Return whether this is the name of a data set that postmax knows, and not a file."""
+    return str(file) in data.names() and not file.exists()
+
+
+def read_evidence(file: Path, reading: ReadingOptions, size: int | None = None) -> FileEvidence:
+    """Return the labels of a file, a folder of images or a known data set, with their features or probabilities."""
     label = reading.label
-    arrays = load_arrays(file)
+    if names_data_set(file):
+        name = str(file)
+        refuse_idle(name, "a data set that postmax knows", reading)
+        return _from_dataset(data.load(name, split="train" if "train" in data.splits(name) else "all"))
+    file = file if file.is_dir() else existing_file(file)
+    arrays = load_arrays(file) if file.suffix.lower() == ".npz" else {}
     if "probabilities" not in arrays:
-        return _from_dataset(read_npz(file, labels=label))
+        options = {"labels" if name == "label" else name: value for name, value in vars(reading).items()}
+        return _from_dataset(read_own(file, **options, size=size, min_classes=2))
+    refuse_idle_for_file(file, reading)
     key = label or next((name for name in ("labels", "y", "label", "targets") if name in arrays), "labels")
     if key not in arrays:
         raise DataError(f"{file} has no array of labels called {key!r}; it has {', '.join(arrays)}.")
@@ -51,8 +64,13 @@ def read_evidence(file: Path, reading: ReadingOptions) -> FileEvidence:
 
 
 def _from_dataset(dataset: Dataset) -> FileEvidence:
-    rows = dataset.inputs[torch.arange(len(dataset))].float().flatten(1)
-    return FileEvidence(EncodedLabels(dataset.labels, dataset.classes), features=rows, notes=dataset.notes)
+    rows = rows_to_estimate_from(dataset)
+    return FileEvidence(
+        EncodedLabels(dataset.labels, dataset.classes),
+        features=rows.float().flatten(1),
+        notes=dataset.notes,
+        cross_fit=partial(cross_fit_images, rows) if are_images(rows) else None,
+    )
 
 
 def tell(found: TransitionEstimate, out: Path) -> None:

@@ -98,6 +98,7 @@ def estimate(
     file: Path,
     options: TableOptions,
     *,
+    size: int | None,
     method: str | None,
     replicates: int,
     seed: int,
@@ -112,13 +113,14 @@ def estimate(
     # This is checked before the work starts, because an estimate that cannot be written is lost.
     check_picture(plot)
     _spare([out, plot], file, force)
-    evidence = read_evidence(existing_file(file), as_reading(options))
+    evidence = read_evidence(file, as_reading(options), size)
     tell_notes(evidence.notes)
     with show_stages(quiet=as_json):
         found = estimation.estimate_transition(
             evidence.probabilities,
             evidence.encoded.codes,
             features=evidence.features,
+            cross_fit=evidence.cross_fit,
             classes=evidence.encoded.classes,
             method=method or estimation.DEFAULT,
             replicates=replicates,

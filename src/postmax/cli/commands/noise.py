@@ -106,13 +106,21 @@ def show(
 @app.command()
 def estimate(
     file: Annotated[
-        Path, typer.Argument(help="A CSV or Parquet table, or an .npz.", metavar="FILE", show_default=False)
+        Path,
+        typer.Argument(
+            help="A CSV or Parquet table, an .npz, a folder of images, or the name of a data set.",
+            metavar="FILE",
+            show_default=False,
+        ),
     ],
     label: Label = None,
     drop: Drop = None,
     missing: MissingNumbers = None,
     decimal: DecimalSign = None,
     encoding: EncodingName = None,
+    size: Annotated[
+        int | None, typer.Option(help="Side of the images of a folder, if they have different sizes.")
+    ] = None,
     method: Annotated[str | None, typer.Option(help="One of `postmax list estimators`.", show_default="fpml")] = None,
     out: _Out = None,
     plot: Annotated[
@@ -132,6 +140,8 @@ def estimate(
     postmax noise estimate train.csv
     postmax noise estimate train.parquet --label species --drop id
     postmax noise estimate embeddings.npz --method hoc
+    postmax noise estimate photos --size 32
+    postmax noise estimate cifar10n-worst
     """  # noqa: D301  (\b keeps the lines of the examples)
     with starting():
         from postmax.cli import noise as work
@@ -139,6 +149,7 @@ def estimate(
     work.estimate(
         file,
         TableOptions(label, drop, missing, decimal, encoding),
+        size=size,
         method=method,
         replicates=replicates,
         seed=seed,
