@@ -11,10 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from PIL import Image
 
-from postmax import NoisyLabels, Transition, TransitionEstimate
+from postmax import NoisyLabels, Transition, TransitionEstimate, data
 from postmax.cli import main
 from postmax.progress import Lines
+from postmax.train import image_network
 
 CSV = "id,name,label\n" + "".join(f"{i},'row {i}',{'cat' if i % 3 else 'dog'}\n" for i in range(300))
 
@@ -275,3 +277,123 @@ def test_the_matrix_of_an_estimate_goes_by_the_names_of_its_classes(tmp_path, ru
     assert changed == {("10.0", "9.0")}
     (tmp_path / "other.csv").write_text("y\n" + "".join(f"c{label}\n" for label in truth))
     assert "is for the classes 0, 1, 2" in run("noise", "inject", "other.csv", "-n", "e.json", code=2)
+
+
+# Images and known data sets
+
+SWAPPED = Transition([[0.75, 0.25], [0.25, 0.75]])
+
+
+@pytest.fixture
+def few_steps(monkeypatch):
+    """Few images need few steps: with 600 the networks would learn their noise."""
+    monkeypatch.setattr(image_network, "_LEAST_STEPS", 100)
+
+
+def dark_and_bright(side):
+    """200 images of noise, of which every other one is brighter, with a quarter of the labels wrong."""
+    truth = torch.arange(200) % 2
+    pixels = torch.randint(0, 150, (200, 3, side, side), generator=torch.Generator().manual_seed(0))
+    images = (pixels + 80 * truth[:, None, None, None]).to(torch.uint8)
+    return data.Dataset("tones", images, SWAPPED.corrupt(truth, 0).labels, ("bright", "dark"))
+
+
+def photos(folder, side=12):
+    tones = dark_and_bright(side)
+    for number, (image, label) in enumerate(zip(tones.inputs, tones.labels.tolist(), strict=True)):
+        path = folder / tones.classes[label] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image.permute(1, 2, 0).numpy()).save(path)
+
+
+@pytest.fixture
+def tones(monkeypatch):
+    """A data set of images that postmax knows while the test runs."""
+    known = data.load
+    monkeypatch.setattr(data, "names", lambda: ("cifar10n-worst", "digits", "tones"))
+    monkeypatch.setattr(data, "load", lambda name: dark_and_bright(12) if name == "tones" else known(name))
+
+
+# An image of fewer than 9 pixels a side is estimated from its pixels as features.
+@pytest.mark.parametrize("options", [(), ("--size", 8)])
+@pytest.mark.usefixtures("few_steps")
+def test_an_estimate_from_a_folder_of_images(tmp_path, run, options):
+    photos(tmp_path / "my.photos")
+    said = run("noise", "estimate", "my.photos", *options, "--replicates", 2)
+    assert "200 rows, 2 classes" in said
+    found = TransitionEstimate.load(tmp_path / "my.photos.transition.json")
+    assert found.classes == ("bright", "dark")
+    assert found.noise_rate == pytest.approx(0.25, abs=0.08)
+    assert (tmp_path / "my.photos.transition.png").exists()
+
+
+@pytest.mark.usefixtures("few_steps", "tones")
+def test_an_estimate_from_a_data_set_is_written_here(tmp_path, run):
+    facts = json.loads(run("noise", "estimate", "Tones", "--replicates", 2, "--json"))
+    assert facts["noise_rate"] == pytest.approx(0.25, abs=0.08)
+    assert TransitionEstimate.load(tmp_path / "tones.transition.json").rows == 200
+
+
+def test_images_larger_than_needed_are_told_while_they_are_read(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("postmax.cli.live.Lines", partial(Lines, patience=0.0))
+    photos(tmp_path / "photos", side=40)
+    with pytest.raises(SystemExit):
+        main(["noise", "estimate", "photos", "--method", "hoc"])
+    assert "reading images: 200 of 200 images (100 %)" in capsys.readouterr().err
+
+
+def test_the_folder_of_the_images_may_be_the_present_one(tmp_path, run, monkeypatch):
+    photos(tmp_path / "photos", side=8)
+    monkeypatch.chdir(tmp_path / "photos")
+    run("noise", "estimate", ".", "--replicates", 2)
+    assert (tmp_path / "photos.transition.json").exists()
+
+
+def test_the_features_of_a_known_data_set_are_those_of_its_training_rows(tmp_path, run):
+    run("noise", "estimate", "breast-cancer", "--method", "hoc", "--replicates", 2)
+    found = TransitionEstimate.load(tmp_path / "breast-cancer.transition.json")
+    assert found.rows == len(data.load("breast-cancer", split="train"))
+
+
+@pytest.mark.usefixtures("tones")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["cifar10n-wrst"], "unknown data set 'cifar10n-wrst'. Did you mean 'cifar10n-worst'?"),
+        (["photo/"], "photo does not exist"),
+        (["photo.csv"], "photo.csv does not exist"),
+        ([""], "which data? Give a data set, a file or a folder"),
+        (["cifar10n-worst"], "postmax data get cifar10n-worst"),
+        (["./tones"], "tones does not exist"),
+        (["digits", "--size", "8"], "digits: --size is for the images of a folder, but this is a data set"),
+        (["pets.csv", "--size", "8"], "pets.csv: --size is for the images of a folder, but this is a file"),
+        (["p.npz", "--size", "8"], "p.npz: --size is for the images of a folder, but this is a file"),
+        (["photos", "--size", "0"], "greater than or equal to 1"),
+        (["digits", "--label", "kind"], "--label names the column or the array of the labels, but this is a data set"),
+        (["digits", "--drop", "id"], "--drop names columns that are not features, but this is a data set"),
+        (["photos", "--label", "kind"], "--label names the column or the array of the labels, but this is a folder"),
+        (["photos", "--method", "hoc"], "HOC needs features: give a table, or an .npz with an array x"),
+        (["tones", "--method", "volmin"], "such as embeddings of images; or another --method."),
+        (["photos", "--out", "photos/e.json"], "photos/e.json is in the folder of the images"),
+        (["empty"], "empty has no subfolders; put the images of each class into a folder of its own"),
+        (["one"], "it has one class only, 'cat'"),
+        (["two"], "2 images are too few to estimate the noise of their labels; 20 or more"),
+        (["sizes"], "--size 64 for noise estimate"),
+    ],
+)
+def test_what_a_person_sees_when_images_or_data_sets_are_wrong(tmp_path, run, monkeypatch, arguments, message):
+    monkeypatch.setenv("POSTMAX_DATA", str(tmp_path / "cache"))
+    monkeypatch.setattr("postmax.train.image_crossfit.learn", lambda *_: pytest.fail("it trains"))
+    (tmp_path / "pets.csv").write_text(CSV)
+    np.savez(tmp_path / "p.npz", probabilities=np.full((40, 2), 0.5), labels=np.arange(40) % 2)
+    (tmp_path / "empty").mkdir()
+    sides = {"photos": {"cat": [12] * 11, "dog": [12] * 11}, "one": {"cat": [12]}}
+    sides |= {"two": {"cat": [12], "dog": [12]}, "sizes": {"cat": [12], "dog": [13]}}
+    for folder, classes in sides.items():
+        for name, all_sides in classes.items():
+            (tmp_path / folder / name).mkdir(parents=True)
+            for number, side in enumerate(all_sides):
+                Image.new("RGB", (side, side)).save(tmp_path / folder / name / f"{number}.png")
+    assert message in run("noise", "estimate", *arguments, code=2)
+    assert not list(tmp_path.glob("*.transition.json"))

@@ -421,7 +421,8 @@ def test_classes_that_the_estimate_says_too_little_about(tmp_path):
             "postmax noise estimate '/data/my flowers.csv' --label species --drop id,name --missing median",
         ),
         ({"path": "/data/features.npz"}, "postmax noise estimate /data/features.npz"),
-        ({"path": "/data/images"}, "It needs features: for images, give it their embeddings as an .npz file."),
+        ({"path": "/data/images", "size": 32}, "postmax noise estimate /data/images --size 32"),
+        ({"name": "webvision-mini"}, "postmax noise estimate webvision-mini"),
     ],
 )
 def test_where_nothing_is_known_the_page_says_what_estimates_it(tmp_path, data, command):

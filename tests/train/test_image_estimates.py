@@ -1,6 +1,5 @@
 """The noise of image labels, estimated from pixels."""
 
-import numpy as np
 import pytest
 import torch
 
@@ -11,8 +10,7 @@ from postmax.losses import FPMLLoss
 from postmax.progress import listening
 from postmax.train import estimates, image_crossfit, image_network
 from postmax.train.estimates import are_images, estimated_noise, is_kept, kept_at, rows_to_estimate_from
-from postmax.train.image_crossfit import cross_fit_images, measure_cross_fit_seconds
-from postmax.train.image_network import augmentation_for, plan_for
+from postmax.train.image_crossfit import cross_fit_images
 from postmax.transition import Transition
 
 pytestmark = pytest.mark.thorough  # most of these tests train networks
@@ -168,24 +166,3 @@ def test_images_on_disk_have_the_same_estimate_as_in_memory(noisy):
 def test_every_shape_of_the_same_bytes_has_its_own_estimate(noisy):
     other = noisy.inputs.reshape(400, 3, 9, 16)
     assert kept_at(noisy, other) != kept_at(noisy, noisy.inputs)
-
-
-def test_only_images_with_colours_are_mirrored():
-    assert augmentation_for(coloured(rows=3).inputs).flip == "alternate"
-    assert augmentation_for(coloured(rows=3, channels=1).inputs).flip is False
-
-
-@pytest.mark.parametrize("count", [10, 100, 1000, 25_000, 10**6])
-def test_every_network_makes_enough_steps(count):
-    plan = plan_for(count)
-    assert plan.batch * plan.batches <= count
-    assert plan.steps >= 200
-    assert plan.epochs >= 6
-
-
-def test_the_cost_is_measured_with_the_steps_that_a_cross_fit_makes(monkeypatch):
-    clock = iter(np.arange(100.0))
-    monkeypatch.setattr(image_crossfit.time, "perf_counter", lambda: next(clock))
-    images = coloured(rows=30).inputs
-    # A second for all four steps that count: 6·25 of 200 images, rounded up to 200, and two thirds of 25 that predict.
-    assert measure_cross_fit_seconds(images, 10_000, 3) == pytest.approx((200 + 25 * 2 / 3) / 4)

@@ -12,10 +12,11 @@ import torch
 import typer
 
 from postmax import estimation
-from postmax.cli.estimation import read_evidence, tell, tell_json
+from postmax.cli.estimation import place_for, read_evidence, tell, tell_json
 from postmax.cli.live import show_stages
 from postmax.cli.options import TableOptions
 from postmax.cli.reading import as_reading, tell_notes
+from postmax.cli.source import source_of
 from postmax.cli.text import print_matrix
 from postmax.data.dataset import Dataset
 from postmax.data.label_column import (
@@ -95,7 +96,7 @@ def show(
 
 
 def estimate(
-    file: Path,
+    text: str,
     options: TableOptions,
     *,
     size: int | None,
@@ -107,13 +108,15 @@ def estimate(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Estimate the noise in the labels of a file, and write the estimate and a heat map of its matrix."""
-    out = out or file.with_name(f"{file.stem}.transition.json")
+    """Estimate the noise in the labels of a file, a folder or a data set, and write the estimate and a heat map."""
+    source = source_of(text)
+    out = out or place_for(source)
     plot = plot or out.with_suffix(".png")
     # This is checked before the work starts, because an estimate that cannot be written is lost.
     check_picture(plot)
-    _spare([out, plot], file, force)
-    evidence = read_evidence(file, as_reading(options), size)
+    _spare([out, plot], source, force)
+    with show_stages(quiet=as_json):  # many images take a while to read
+        evidence = read_evidence(source, as_reading(options), size)
     tell_notes(evidence.notes)
     with show_stages(quiet=as_json):
         found = estimation.estimate_transition(
@@ -129,7 +132,8 @@ def estimate(
         )
     found.save(out)
     low, high = found.noise_rate_interval
-    title = f"{file.name}: {found.noise_rate:.1%} of the labels are wrong ({low:.1%} to {high:.1%})"
+    name = source if isinstance(source, str) else source.name
+    title = f"{name}: {found.noise_rate:.1%} of the labels are wrong ({low:.1%} to {high:.1%})"
     heat_map(found.matrix, found.classes, plot, title=title)
     if as_json:
         tell_json(found)
@@ -197,13 +201,16 @@ def _check_present(columns: list[tuple[Path, LabelColumn]], values: list[npt.NDA
         encode_labels(labels, where=where, rows=column.rows)
 
 
-def _spare(outputs: list[Path], source: Path, force: bool) -> None:
-    """Check that no file of the user would be overwritten."""
+def _spare(outputs: list[Path], source: str | Path, force: bool) -> None:
+    """Check that no file of the user would be overwritten, and that nothing is put among the images of a folder."""
+    read = source.resolve() if isinstance(source, Path) else None
     if len({path.resolve() for path in outputs}) < len(outputs):
         raise InputError(f"{outputs[0]} would be written twice; give each output a name of its own.")
     for path in outputs:
-        if path.resolve() == source.resolve():
+        if path.resolve() == read:
             raise InputError(f"{path} is the input; give another --out.")
+        if read in path.resolve().parents:
+            raise InputError(f"{path} is in the folder of the images, which is the input; write it elsewhere.")
         if path.exists() and not force:
             raise InputError(f"{path} exists; give another --out, or --force to overwrite it.")
 

@@ -16,12 +16,11 @@ from postmax.cli.live import show_run, show_stages
 from postmax.cli.options import TableOptions
 from postmax.cli.reading import put_into, tell_notes
 from postmax.cli.result import tell_result
+from postmax.cli.source import source_of
 from postmax.cli.started import seconds_since_start
 from postmax.cli.stopping import Stopped
 from postmax.duration import in_words
 from postmax.errors import DataError, DivergedError, InputError, UnknownNameError
-from postmax.files import existing_file
-from postmax.registry import unknown_name
 from postmax.report.run_page import write_run_page
 from postmax.runs import RunFolder, execute
 from postmax.train import RunConfig, make_config, resolve
@@ -145,18 +144,11 @@ def _refuse_idle_transition(run: RunConfig) -> None:
 
 
 def _source(text: str) -> dict[str, str]:
-    """Return the data of a run from a word: the name of a data set, or a path. A name wins; ./name is always a path."""
+    """Return the data of a run from a word: the name of a data set, or a path."""
     if not text.strip():
         raise InputError(_WHICH_DATA)
-    if text.lower() in data.names():
-        return {"name": text.lower()}
-    path = Path(text).expanduser()
-    if path.exists():
-        # A pipe such as /dev/stdin has no other name that could be resolved, so it is refused before.
-        return {"path": str((path if path.is_dir() else existing_file(path)).resolve())}
-    if Path(text).suffix or "/" in text:
-        raise DataError(f"{text} does not exist.")
-    raise unknown_name("data set", text, data.names())
+    source = source_of(text)
+    return {"name": source} if isinstance(source, str) else {"path": str(source.resolve())}
 
 
 def _tell_plan(run: RunConfig, folder: RunFolder, as_json: bool) -> None:

@@ -70,7 +70,9 @@ class ImageFiles:
             return torch.empty(0, 3, side, side, dtype=torch.uint8)
         for path, image in zip(paths, images, strict=True):
             if image.shape != images[0].shape:
-                option = advice(python="size=64, for example", command="data.size=64, for example")
+                option = advice(
+                    python="size=64, for example", command="data.size=64 for a run, --size 64 for noise estimate"
+                )
                 raise DataError(
                     f"{path} is {image.shape[1]} × {image.shape[0]} pixels, but {paths[0]} is "
                     f"{images[0].shape[1]} × {images[0].shape[0]}. Give a size to bring them to: {option}."

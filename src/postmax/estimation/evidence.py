@@ -14,6 +14,7 @@ from postmax.errors import InputError
 from postmax.estimation.crossfit import CrossFit, cross_fit
 from postmax.labels import EncodedLabels, class_indices, encode_labels
 from postmax.row_names import INDICES, RowNames
+from postmax.wording import advice
 
 _SUM_TOLERANCE = 1e-2
 
@@ -65,7 +66,11 @@ class Evidence:
             InputError: If there are none. The message says that `method` needs them.
         """
         if self.features is None:
-            raise InputError(f"{method} needs features: estimate_transition(..., features=x).")
+            way_out = advice(
+                python="estimate_transition(..., features=x)",
+                command="give a table, or an .npz with an array x, such as embeddings of images; or another --method",
+            )
+            raise InputError(f"{method} needs features: {way_out}.")
         return self.features
 
 

@@ -106,9 +106,9 @@ def show(
 @app.command()
 def estimate(
     file: Annotated[
-        Path,
+        str,
         typer.Argument(
-            help="A CSV or Parquet table, an .npz, a folder of images, or the name of a data set.",
+            help="A CSV or Parquet table, an .npz, IDX images, a folder of images, or the name of a data set.",
             metavar="FILE",
             show_default=False,
         ),
@@ -119,7 +119,7 @@ def estimate(
     decimal: DecimalSign = None,
     encoding: EncodingName = None,
     size: Annotated[
-        int | None, typer.Option(help="Side of the images of a folder, if they have different sizes.")
+        int | None, typer.Option(help="Side of the images of a folder, if they have different sizes.", min=1)
     ] = None,
     method: Annotated[str | None, typer.Option(help="One of `postmax list estimators`.", show_default="fpml")] = None,
     out: _Out = None,

@@ -5,10 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from postmax import losses
-from postmax.data.own import is_table
 from postmax.data.problems import in_words
 from postmax.estimation import TransitionEstimate
 from postmax.report.numbers import interval_per_cent, one_per_cent, per_cent, thousands
@@ -19,6 +17,8 @@ from postmax.train.records import RunResult
 from postmax.transition import parse_noise
 from postmax.transition.spec import is_matrix_file, names_noise
 from postmax.wording import command_line
+
+_ADVICE = "This command estimates how many labels are wrong, and which classes are taken for which:"
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class NoisePart:
     Attributes:
         facts: What is known, in words.
         advice: What to do where nothing is known; otherwise empty.
-        command: The command that the advice names; may be empty.
+        command: The command that the advice names; otherwise empty.
         warnings: Classes that the estimate says too little about, with the reason.
         seeds: The estimates seed by seed, where they differ.
         about_matrix: What the matrix is.
@@ -66,11 +66,11 @@ def noise_part(
     """
     seeds = [seed["seed"] for seed in result["seeds"]]
     matrix = matrix_part(result, estimates, estimated=_is_estimated(config))
-    command = _estimate_command(config) if _nothing_is_known(config, result) else None
+    command = _estimate_command(config) if _nothing_is_known(config, result) else ""
     return NoisePart(
         facts=tuple(_facts(config, result, estimates, damage)),
-        advice="" if command is None else _advice(command),
-        command=command or "",
+        advice=_ADVICE if command else "",
+        command=command,
         warnings=tuple({str(name): why for one in estimates for name, why in one.unidentified.items()}.items()),
         seeds=tuple(map(_seed, seeds, estimates)) if _differ(estimates) else (),
         about_matrix="" if matrix is None else _about_matrix(config) + matrix.about,
@@ -169,20 +169,8 @@ def _about_matrix(config: RunConfig) -> str:
     return f"{what} Each row shows how often a true class gets each label, in %."
 
 
-def _advice(command: str) -> str:
-    if command:
-        return "This command estimates how many labels are wrong, and which classes are taken for which:"
-    return (
-        "The command “postmax noise estimate” tells how many labels are wrong. It needs features: for images, give it "
-        "their embeddings as an .npz file."
-    )
-
-
 def _estimate_command(config: RunConfig) -> str:
-    """Return the command that estimates the noise of these labels; empty if it cannot read this kind of data."""
-    path = config.data.path
-    if path is None or not (is_table(path) or Path(path).suffix.lower() == ".npz"):
-        return ""
+    """Return the command that estimates the noise of these labels."""
     data = config.data
     options: dict[str, list[str]] = {"label": [data.labels]} if data.labels is not None else {}
     options |= {"drop": list(data.drop)} if data.drop else {}
@@ -190,7 +178,8 @@ def _estimate_command(config: RunConfig) -> str:
     options |= {"decimal": [data.decimal]} if data.decimal != "." else {}
     options |= {"encoding": [data.encoding]} if data.encoding is not None else {}
     with command_line():  # the page shows a command, also if a program writes it
-        return " ".join(filter(None, ["postmax noise estimate", shlex.quote(path), in_words(options)]))
+        words = ["postmax noise estimate", shlex.quote(data.path or str(data.name)), in_words(options)]
+    return " ".join(filter(None, [*words, "" if data.size is None else f"--size {data.size}"]))
 
 
 def _seed(seed: int, one: TransitionEstimate) -> SeedEstimate:
