@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from functools import cached_property
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from torch import Tensor
 from postmax.data.augment import Augment
 from postmax.data.dataset import Dataset, RowSource
 from postmax.data.prefetch import read_ahead
+from postmax.data.shrinking import shrink
 from postmax.data.views import Augmentation, Views
 from postmax.errors import InputError
 
@@ -51,6 +52,8 @@ class Batches:
             the network gets. By default the rows stay as they are.
         views: The names of the views that `epoch` gives if it is not told otherwise.
         shuffle: A new random order in each epoch; otherwise the order of the data set.
+        side_in: Gives the side to which images are shrunk in an epoch, from the number of the epoch; None for images as
+            they are.
         drop_last: Leave out the last batch of an epoch if it is short.
         drop_single: Leave out the last batch of an epoch if it holds a single row and is not the only one: batch
             normalisation cannot use it.
@@ -80,6 +83,7 @@ class Batches:
         augment: Views | Augmentation | None = None,
         views: Sequence[str] = ("weak",),
         shuffle: bool = True,
+        side_in: Callable[[int], int | None] = lambda _: None,
         drop_last: bool = False,
         drop_single: bool = False,
         seed: int = 0,
@@ -98,6 +102,7 @@ class Batches:
         self.augment = augment
         self.views = tuple(views)
         self.shuffle = shuffle
+        self.side_in = side_in
         self.drop_last = drop_last
         self.drop_single = drop_single
         self.seed = seed
@@ -195,7 +200,8 @@ class Batches:
             for rows, stored in read:
                 # Random numbers are drawn here, batch after batch and view after view, and not where rows are read. So
                 # they do not depend on how long reading takes.
-                views = tuple(self._view(augment, stored, rows, generator, number) for augment in augmentations)
+                found = (self._view(augment, stored, rows, generator, number) for augment in augmentations)
+                views = tuple(shrink(view, self.side_in(number)) for view in found)
                 yield Batch(views[0], self._labels.index_select(0, rows), rows, views)
 
     def _view(

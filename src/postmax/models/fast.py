@@ -38,6 +38,8 @@ class Fast(Network):
         width: w. The number of operations grows with its square.
         test_flips: Whether the network, in evaluation mode, answers with the mean of its logits for an image and for
             its mirror image. This is for images whose mirror image shows the same thing.
+        test_shifts: Whether the network, in evaluation mode, also looks at the image shifted by one pixel to the upper
+            left and to the lower right. Both together have the weight of the image itself.
 
     Raises:
         InputError: If the rows are not images, the images are too small, or an argument has an impossible value.
@@ -51,15 +53,22 @@ class Fast(Network):
     rows_before_training = 5000
 
     def __init__(
-        self, input_shape: Sequence[int], num_classes: int, *, width: int = 32, test_flips: bool = False
+        self,
+        input_shape: Sequence[int],
+        num_classes: int,
+        *,
+        width: int = 32,
+        test_flips: bool = False,
+        test_shifts: bool = False,
     ) -> None:
         super().__init__()
         if not is_count(width):
             raise InputError(f"width counts the channels of the first block, a whole number; got {width!r}.")
-        if not isinstance(test_flips, bool):
-            raise InputError(f"test_flips is true or false; got {test_flips!r}.")
+        for name, value in (("test_flips", test_flips), ("test_shifts", test_shifts)):
+            if not isinstance(value, bool):
+                raise InputError(f"{name} is true or false; got {value!r}.")
         channels, _, _ = check_image("fast", input_shape, least=9, instead="'mlp'")
-        self.test_flips = test_flips
+        self.test_flips, self.test_shifts = test_flips, test_shifts
         self.whitening = Whitening(channels)
         first = len(self.whitening.filters)
         wide = 4 * width
@@ -72,9 +81,18 @@ class Fast(Network):
 
     def features(self, inputs: Tensor) -> Tensor:
         """Return the maximum of each channel of the last map, scaled."""
+        # The logits are linear in the features, so the mean of the features gives the mean of the logits.
+        found = self._with_mirror_image(inputs)
+        if self.test_shifts and not self.training:
+            height, width = inputs.shape[-2:]
+            wider = F.pad(inputs, (1, 1, 1, 1), mode="reflect")
+            shifted = (wider[..., at : at + height, at : at + width] for at in (0, 2))
+            found = found / 2 + sum(self._with_mirror_image(images) for images in shifted) / 4
+        return found
+
+    def _with_mirror_image(self, inputs: Tensor) -> Tensor:
         found = self._maxima(inputs)
         if self.test_flips and not self.training:
-            # The logits are linear in the features, so the mean of the features gives the mean of the logits.
             found = (found + self._maxima(inputs.flip(-1))) / 2
         return found
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from postmax import losses, methods, models
 from postmax.data import Batches, Dataset, Views, generator_for
+from postmax.data.shrinking import side_at
 from postmax.errors import InputError
 from postmax.estimation.threads import SMALL_NETWORK
 from postmax.extras import need
@@ -110,7 +111,15 @@ def check_loss(loss: Choice, *, where: str = "the configuration") -> None:
 def _one_seed(config: RunConfig, data: Sequence[SeedData], views: Views, fabric: Fabric) -> OneSeedTrainer:
     part, seed = data[0], config.seeds[0]
     train, size = part.train, min(config.batch_size, len(part.train))
-    batches = Batches(train, size, augment=views, drop_single=True, seed=seed, device=fabric.device)
+    batches = Batches(
+        train,
+        size,
+        augment=views,
+        side_in=lambda number: side_at(config.data.small, number / config.epochs),
+        drop_single=True,
+        seed=seed,
+        device=fabric.device,
+    )
     plain = Batches(train, ROWS_AT_ONCE, augment=views, views=("none",), shuffle=False, device=fabric.device)
 
     def new_network(number: int, outputs: int | None) -> nn.Module:

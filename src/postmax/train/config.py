@@ -81,6 +81,8 @@ class DataConfig(_Section):
         augment: The random changes of images in training. "auto" is what is usual for the data set, and none for your
             own data. "shift-flip" is for short training: a small shift, and a mirror image in every other epoch.
         cutout: The side, in pixels, of a square that is blanked out of each image.
+        small: Sides of smaller images for the first part of the training, which then costs less: `[[0.4, 18], [0.7,
+            24]]` trains on images of 18×18 pixels in the first 40 % of the epochs, and of 24×24 up to 70 %.
         standardise: Whether features are shifted and scaled to mean 0 and standard deviation 1 of the training rows.
         root: The folder with the data sets that postmax knows. It does not change the name of the run.
         sha256: The SHA-256 of all files of your own that the run uses. postmax fills it in, and checks it when a run
@@ -104,6 +106,7 @@ class DataConfig(_Section):
     train_rows: int | None = Field(None, ge=2)
     augment: Literal["auto", "none", "crop", "crop-flip", "shift-flip"] = "auto"
     cutout: int = Field(0, ge=0)
+    small: Annotated[tuple[tuple[float, int], ...], Mark.ADDED] = ()
     standardise: bool = True
     root: Annotated[str | None, Mark.IGNORED] = None
     sha256: str | None = None
@@ -114,6 +117,11 @@ class DataConfig(_Section):
             raise ValueError("give either name (a data set of the catalogue) or path (your own data)")
         if len(set(self.also_test)) < len(self.also_test) or self.name in self.also_test:
             raise ValueError("also_test: name other data sets than the run's own, each once")
+        shares = [share for share, _ in self.small]
+        if not all(0 < share < 1 for share in shares) or sorted(set(shares)) != shares:
+            raise ValueError("small: give pairs [share, side] with rising shares of the training between 0 and 1")
+        if any(side < 1 for _, side in self.small):
+            raise ValueError("small: the side of an image is at least one pixel")
         return self
 
     @property
@@ -127,7 +135,9 @@ class OptimiserConfig(_Section):
     """The optimiser.
 
     Attributes:
-        name: "sgd", "adam" or "adamw".
+        name: "sgd", "adam", "adamw" or "muon". Muon turns the filters of convolutions by a share of their own length,
+            whatever the scale of the loss, and moves everything else by SGD. It is for networks with batch
+            normalisation after each convolution, such as `fast`.
         lr: The learning rate. The schedule multiplies it by numbers from 0 to 1.
         momentum: The momentum of SGD.
         nesterov: Whether SGD uses Nesterov's momentum.
@@ -135,18 +145,20 @@ class OptimiserConfig(_Section):
         weight_decay: The weight decay: an L2 term for SGD and Adam, decoupled from the gradient for AdamW.
         bias_rate: The factor by which biases, the parameters with one dimension, move faster than weights. Their weight
             decay is divided by it. Networks with batch normalisation and few epochs need it.
+        filter_rate: The share by which Muon turns the filters in a step at the highest rate of the schedule.
         l1: The weight δ of the term δ·Σ|θ| over all parameters, which ANL adds to its loss. Its gradient is clipped
             together with that of the loss.
         clip_norm: The largest norm of a gradient. Larger gradients are scaled down to it. Null means no clipping.
     """
 
-    name: Literal["sgd", "adam", "adamw"] = "sgd"
+    name: Literal["sgd", "adam", "adamw", "muon"] = "sgd"
     lr: float = Field(0.02, gt=0, allow_inf_nan=False)
     momentum: float = Field(0.9, ge=0, lt=1)
     nesterov: bool = False
     betas: tuple[float, float] = (0.9, 0.999)
     weight_decay: float = Field(0.0, ge=0, allow_inf_nan=False)
     bias_rate: Annotated[float, Mark.ADDED] = Field(1.0, gt=0, allow_inf_nan=False)
+    filter_rate: Annotated[float, Mark.ADDED] = Field(0.05, gt=0, allow_inf_nan=False)
     l1: Annotated[float, Mark.ADDED] = Field(0.0, ge=0, allow_inf_nan=False)
     clip_norm: float | None = Field(None, gt=0, allow_inf_nan=False)
 

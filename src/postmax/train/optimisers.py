@@ -13,6 +13,7 @@ from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from postmax.errors import InputError
 from postmax.train.config import OptimiserConfig, ScheduleConfig
+from postmax.train.muon import IS_FILTERS, Muon
 from postmax.train.schedules import rate
 
 _FACTOR = "rate_factor"
@@ -74,8 +75,8 @@ def make_optimiser(
     """
     groups = _groups(config, list(parameters), biases)
     try:
-        if config.name == "sgd":
-            return SGD(
+        if config.name in ("sgd", "muon"):
+            return (Muon if config.name == "muon" else SGD)(
                 groups,
                 lr=config.lr,
                 momentum=config.momentum,
@@ -90,7 +91,7 @@ def make_optimiser(
 
 
 def set_rate(optimiser: Optimizer, rate: float) -> None:
-    """Set the learning rate of the next step. That of biases is larger by their factor."""
+    """Set the learning rate of the next step. Biases and the filters of Muon have a factor of their own."""
     for group in optimiser.param_groups:
         group["lr"] = rate * group.get(_FACTOR, 1.0)
 
@@ -101,15 +102,33 @@ def weights_rate(optimiser: Optimizer) -> float:
 
 
 def _groups(config: OptimiserConfig, parameters: list[Tensor], biases: Iterable[Tensor] | None) -> list[Any]:
-    """Return the parameters. Biases that move at a rate of their own are a second group, and the first may be empty."""
+    """Return the parameters. Those that move at a rate of their own are further groups, and the first may be empty."""
+    filters = _filters(parameters) if config.name == "muon" else []
     if config.bias_rate == 1:
-        return parameters
-    if biases is None:
+        biases = []
+    elif biases is None:
         biases = [parameter for parameter in parameters if parameter.dim() == 1]
-    known = {id(bias) for bias in biases}
-    weights, fast = ([p for p in parameters if (id(p) in known) == wanted] for wanted in (False, True))
-    decay = config.weight_decay / config.bias_rate
-    return [{"params": weights}, {"params": fast, "weight_decay": decay, _FACTOR: config.bias_rate}]
+    fast, turned = ({id(parameter) for parameter in group} for group in (biases, filters))
+    groups: list[Any] = [{"params": [p for p in parameters if id(p) not in fast | turned]}]
+    if fast:
+        decay = config.weight_decay / config.bias_rate
+        found = [p for p in parameters if id(p) in fast]
+        groups.append({"params": found, "weight_decay": decay, _FACTOR: config.bias_rate})
+    if filters:
+        # Muon has made a step of these parameters before SGD sees it, so SGD adds nothing of its own.
+        plain = {"momentum": 0.0, "nesterov": False, "weight_decay": 0.0}
+        groups.append({"params": filters, IS_FILTERS: True, _FACTOR: config.filter_rate / config.lr, **plain})
+    return groups
+
+
+def _filters(parameters: Sequence[Tensor]) -> list[Tensor]:
+    """Return the filters of convolutions of images."""
+    found = [parameter for parameter in parameters if parameter.dim() == 4]
+    if not found:
+        raise InputError(
+            "optimiser muon moves the filters of convolutions, and this network has none: choose sgd, adam or adamw."
+        )
+    return found
 
 
 @torch.no_grad()

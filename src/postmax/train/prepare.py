@@ -189,8 +189,9 @@ def _refuse_idle_augmentation(config: DataConfig, train: data.Dataset) -> None:
         return
     idle = [] if config.augment in ("auto", "none") else [f"data.augment={config.augment}"]
     idle += [f"data.cutout={config.cutout}"] if config.cutout else []
+    idle += ["data.small"] if config.small else []
     if idle:
-        raise InputError(f"{' and '.join(idle)}: {train.name} holds features, and only images are augmented.")
+        raise InputError(f"{' and '.join(idle)}: {train.name} holds features, and this is for images only.")
 
 
 def _thin_out(train: data.Dataset, rows: int, seed: int) -> data.Dataset:
