@@ -105,6 +105,22 @@ def test_test_flips_are_the_mean_of_both_logits_in_evaluation_alone():
     assert all(torch.equal(mine, its) for mine, its in buffers)  # it saw the rows once
 
 
+def test_test_shifts_are_the_weighted_mean_over_six_views():
+    plain = network()
+    shifting = Fast((3, 12, 12), 5, width=4, test_flips=True, test_shifts=True).double()
+    shifting.load_state_dict(plain.state_dict())
+    rows = images(4, 3, 12)
+    wider = torch.nn.functional.pad(rows, (1, 1, 1, 1), mode="reflect")
+    upper_left, lower_right = wider[:, :, :12, :12], wider[:, :, 2:, 2:]
+    with torch.no_grad():
+        plain.eval()
+        views = [(rows, 1 / 4), (upper_left, 1 / 8), (lower_right, 1 / 8)]
+        expected = sum(weight * (plain(view) + plain(view.flip(3))) for view, weight in views)
+        torch.testing.assert_close(shifting.eval()(rows), expected)
+        assert not torch.allclose(plain(rows), expected, rtol=1e-2)
+        assert torch.equal(shifting.train()(rows), plain.train()(rows))
+
+
 def test_frozen_parts_are_saved_but_not_learnt():
     made = network()
     learnt = {name for name, _ in made.named_parameters()}
@@ -171,7 +187,8 @@ def test_the_width_is_checked(width):
         Fast((3, 32, 32), 10, width=width)
 
 
-@pytest.mark.parametrize("test_flips", ["yes", None, 1, 0.5])
-def test_whether_to_flip_is_a_truth_value(test_flips):
-    with pytest.raises(InputError, match="test_flips is true or false"):
-        Fast((3, 32, 32), 10, test_flips=test_flips)
+@pytest.mark.parametrize("name", ["test_flips", "test_shifts"])
+@pytest.mark.parametrize("value", ["yes", None, 1, 0.5])
+def test_whether_to_flip_or_shift_is_a_truth_value(name, value):
+    with pytest.raises(InputError, match=f"{name} is true or false"):
+        Fast((3, 32, 32), 10, **{name: value})

@@ -64,3 +64,30 @@ def test_a_name_is_taken_once(registered, tmp_path):
 def test_a_table_may_borrow_from_a_registered_one(registered):
     scales = {"small": {"seeds": 1, "tuned_by": "theirs"}}
     assert catalogue.make(content(scales=scales), name="mine").scale("small").tuned_by == "theirs"
+
+
+def test_a_scale_takes_the_run_of_another_table(registered):
+    scales = {"other": {"seeds": [5, 7], "run_of": "theirs"}}
+    mine = catalogue.make(content(run={}, scales=scales), name="mine")
+    assert {job.run_id for job in jobs(mine, "other")} == {job.run_id for job in jobs(tables.load("theirs"), "other")}
+
+
+def test_what_the_scale_sets_itself_wins_over_the_run_it_takes(registered):
+    scales = {"other": {"seeds": 1, "run_of": "theirs", "set": {"epochs": 4, "loss.floor": 0.2}}}
+    columns = [{"name": "plain", "set": {"loss.correction": "posterior"}}]
+    mine = catalogue.make(content(run={}, scales=scales, columns=columns), name="mine")
+    for job in jobs(mine, "other"):
+        assert job.config.epochs == 4
+        assert job.config.data.name == "digits"
+        assert job.config.loss.options["floor"] == 0.2
+
+
+def test_the_table_that_lends_its_run_must_exist():
+    scales = {"small": {"seeds": 1, "run_of": "nowhere"}}
+    with pytest.raises(InputError, match=r"scales\.small\.run_of: there is no table 'nowhere', only"):
+        catalogue.make(content(scales=scales), name="mine")
+
+
+def test_a_table_does_not_take_its_own_run():
+    with pytest.raises(InputError, match=r"scales\.small\.run_of: a table has its own run anyway"):
+        catalogue.make(content(scales={"small": {"seeds": 1, "run_of": "Mine"}}), name="mine")

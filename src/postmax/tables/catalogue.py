@@ -9,9 +9,10 @@ from pydantic import ValidationError
 
 from postmax.errors import DataError, InputError, UnknownNameError
 from postmax.registry import Registry, nearest, unknown_name
+from postmax.tables.parts import Scale
 from postmax.tables.spec import TableSpec
 from postmax.train.explanation import explain
-from postmax.train.settings import read_yaml
+from postmax.train.settings import read_yaml, set_key
 
 _SHIPPED = Path(__file__).resolve().parent / "definitions"
 _registered: Registry[Path] = Registry("table")
@@ -117,7 +118,7 @@ def make(content: dict[str, Any], *, name: str, where: str = "the table") -> Tab
 
     Raises:
         InputError: If keys are missing or unknown, values are not allowed, parts contradict each other, or a scale
-            takes its settings from a table that does not exist. The message lists all of them at once.
+            takes its run or its settings from a table that does not exist. The message lists all of them at once.
     """
     content = {"name": name, **content}
     try:
@@ -126,12 +127,22 @@ def make(content: dict[str, Any], *, name: str, where: str = "the table") -> Tab
         hint = "Every key of a table is explained in docs/own-table.md."
         raise InputError(f"{where}: {explain(error, TableSpec, content)}\n{hint}") from None
     for scale, size in spec.scales.items():
-        lender = size.tuned_by
-        if lender is not None and not _is_path(lender) and _file_of(lender) is None:
-            raise InputError(
-                f"{where}: scales.{scale}.tuned_by: there is no table {lender!r}, only {', '.join(names())}."
-            )
-    return spec
+        for key, lender in (("run_of", size.run_of), ("tuned_by", size.tuned_by)):
+            if lender is not None and not _is_path(lender) and _file_of(lender) is None:
+                raise InputError(
+                    f"{where}: scales.{scale}.{key}: there is no table {lender!r}, only {', '.join(names())}."
+                )
+    return spec.model_copy(update={"scales": {name: _with_lent_run(size) for name, size in spec.scales.items()}})
+
+
+def _with_lent_run(size: Scale) -> Scale:
+    """Return a scale that sets what the table it takes its `run` from sets, and then what it sets itself."""
+    if size.run_of is None:
+        return size
+    together: dict[str, Any] = {}
+    for key, value in (*load(size.run_of).run.items(), *size.set.items()):
+        set_key(together, key, value)
+    return size.model_copy(update={"set": together})
 
 
 def shipped_settings_file(spec: TableSpec, scale: str) -> Path | None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from postmax import losses, methods, models
 from postmax.data import Batches, Dataset, Views, generator_for
-from postmax.data.shrinking import side_at
+from postmax.data.shrinking import shrunk_size, side_at
 from postmax.errors import InputError
 from postmax.estimation.threads import SMALL_NETWORK
 from postmax.extras import need
@@ -198,6 +198,7 @@ def _network(
     )
     if isinstance(network, models.Network) and network.rows_before_training:
         network.look_at(_some_rows(train, views, network.rows_before_training))
+    _check_small_images(config, network, shape)
     if models.describe(config.model.name).channels_last:
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     norms = (nn.BatchNorm1d, nn.BatchNorm2d)
@@ -208,6 +209,22 @@ def _network(
             f"there is {batch_rows}."
         )
     return network
+
+
+def _check_small_images(config: RunConfig, network: nn.Module, shape: Sequence[int]) -> None:
+    """Refuse images that are smaller than the network can take, before the training gets to them."""
+    for _, side in config.data.small:
+        small = shrunk_size(shape[1:], side)
+        try:
+            with torch.no_grad():
+                network.eval()(torch.zeros(1, shape[0], *small))
+        except RuntimeError:
+            raise InputError(
+                f"data.small: the network {config.model.name}, made for images of {shape[1]}×{shape[2]} pixels, cannot "
+                f"take images of {small[0]}×{small[1]}. Choose a larger side, or a network such as fast."
+            ) from None
+        finally:
+            network.train()
 
 
 def _some_rows(train: Dataset, views: Views, count: int) -> Tensor:

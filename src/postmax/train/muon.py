@@ -35,20 +35,19 @@ class Muon(SGD):
             if group.get(IS_FILTERS):
                 for filters in group["params"]:
                     if filters.grad is not None:
-                        self._prepare(filters)
+                        self._prepare(filters, filters.grad)
         super().step()
         return value
 
-    def _prepare(self, filters: Tensor) -> None:
+    def _prepare(self, filters: Tensor, gradient: Tensor) -> None:
         """Scale the filters and replace their gradient. What is left to do is a plain step of SGD."""
-        assert filters.grad is not None
         state = self.state[filters]
         if "sum" not in state:
             state["sum"] = torch.zeros_like(filters)
-        state["sum"].mul_(MOMENTUM).add_(filters.grad)
-        ahead = filters.grad.add(state["sum"], alpha=MOMENTUM)
+        state["sum"].mul_(MOMENTUM).add_(gradient)
+        ahead = gradient.add(state["sum"], alpha=MOMENTUM)
         filters.mul_(len(filters) ** 0.5 / filters.norm().clamp(min=torch.finfo(filters.dtype).tiny))
-        filters.grad.copy_(orthonormal(ahead.flatten(1)).view_as(filters))
+        gradient.copy_(orthonormal(ahead.flatten(1)).view_as(filters))
 
 
 def orthonormal(matrix: Tensor) -> Tensor:
@@ -68,11 +67,12 @@ def orthonormal(matrix: Tensor) -> Tensor:
     start = matrix / matrix.abs().max().clamp(min=torch.finfo(matrix.dtype).tiny)
     start = start / start.norm().clamp(min=1.0)
     product = start @ start.T
-    factor = torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
+    factor: Tensor = torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
     for _ in range(_STEPS):
         square = product @ product
         step = _CUBIC * product + _QUINTIC * square
         step.diagonal().add_(_LINEAR)
         factor = step @ factor
         product = step @ product @ step
-    return factor @ start
+    nearest: Tensor = factor @ start
+    return nearest

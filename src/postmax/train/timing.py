@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from postmax import data, losses, methods
+from postmax.data.shrinking import epochs_of_sides
 from postmax.errors import DataError, DivergedError
 from postmax.estimation.cost import measure_estimate_seconds, seconds_with
 from postmax.train.build import Built, build
@@ -22,7 +23,7 @@ from postmax.train.trainer import Trainer
 from postmax.wording import advice
 
 _FEW_IMAGES = 200
-_FEW_ROWS, _SHORT_STEP, _STEPS, _SECONDS = 16, 0.1, 5, 2.0
+_FEW_ROWS, _SHORT_STEP, _STEPS, _SECONDS = 16, 1.0, 5, 2.0
 # A forward pass takes about a third of the time of a training step, and held-out rows need no more.
 _FORWARD = 1 / 3
 # A method whose epochs differ is measured in the middle of each quarter of the training, in this order.
@@ -126,13 +127,15 @@ def _timed_build(config: RunConfig) -> tuple[float, Built]:
 
 def _from_steps(config: RunConfig, built: Built) -> float:
     """Return the seconds of an epoch, from the seconds of a step."""
-    rows = min(_FEW_ROWS, config.batch_size)
-    seconds = _seconds_of_a_step(built.trainer)
-    if rows < config.batch_size and seconds * config.batch_size / rows < _SHORT_STEP:
+    rows, trainer = min(_FEW_ROWS, config.batch_size), built.trainer
+    # Epochs with images of the same size take as long, so one of them is measured.
+    alike = epochs_of_sides(config.data.small, config.epochs)
+    if rows < config.batch_size and _seconds_of_a_step(trainer, max(alike)) * config.batch_size / rows < _SHORT_STEP:
         # Larger batches use a machine better. Where it is quick to do so, they are measured at their real size.
-        rows = config.batch_size
-        seconds = _seconds_of_a_step(build(config).trainer)
-    return seconds / rows * (len(built.data[0].train) + _evaluated(config, built))
+        rows, trainer = config.batch_size, build(config).trainer
+    seconds = {number: _seconds_of_a_step(trainer, number) / rows for number in alike}
+    trained = sum(seconds[number] * count for number, count in alike.items()) / config.epochs
+    return trained * len(built.data[0].train) + seconds[max(alike)] * _evaluated(config, built)
 
 
 def _from_few_rows(config: RunConfig, built: Built) -> float:
@@ -189,11 +192,11 @@ def _evaluated(config: RunConfig, built: Built) -> float:
     return _FORWARD * held_out / config.evaluate_every
 
 
-def _seconds_of_a_step(trainer: Trainer) -> float:
-    """Return the seconds of the fastest of a few steps. The very first step also prepares what the others use."""
+def _seconds_of_a_step(trainer: Trainer, epoch: int) -> float:
+    """Return the seconds of the fastest of a few steps of an epoch. The first also prepares what the others use."""
     times = []
     start = time.perf_counter()
-    for _, _ in zip(range(1 + _STEPS), trainer.steps(0), strict=False):
+    for _, _ in zip(range(1 + _STEPS), trainer.steps(epoch), strict=False):
         now = time.perf_counter()
         times.append(now - start)
         start = now
