@@ -9,7 +9,7 @@ from postmax.data import Augment, Batches, Dataset
 from postmax.data.shrinking import epochs_of_sides, shrink, shrunk_size, side_at
 from postmax.errors import InputError
 from postmax.runs import execute
-from postmax.train.build import build
+from postmax.train.build import _check_small_images, build
 
 STAGES = [(0.4, 9), (0.7, 10)]
 
@@ -109,6 +109,12 @@ def test_a_network_that_cannot_take_them_is_refused_before_training(tmp_path, ov
     path = image_archive(tmp_path / "images.npz", side=12)
     with pytest.raises(InputError, match=message):
         build(own_config(path, *overrides))
+
+
+def test_features_from_disk_are_refused(tmp_path):
+    config = own_config(image_archive(tmp_path / "images.npz", side=12), "model=mlp", "data.small=[[0.5,9]]")
+    with pytest.raises(InputError, match=r"data\.small is for images, and these rows are features"):
+        _check_small_images(config, torch.nn.Linear(5, 2), (5,))
 
 
 def test_looking_whether_they_fit_leaves_the_network_as_it_is(tmp_path):

@@ -100,7 +100,7 @@ def test_it_is_computed_alike_each_time_and_a_few_images_at_a_time(monkeypatch):
     assert torch.equal(fitted(images).filters, first)
     assert torch.equal(fitted(images.contiguous(memory_format=torch.channels_last)).filters, first)
     assert not torch.equal(fitted(smooth_images(seed=1)).filters, first)
-    monkeypatch.setattr(whitening, "_IMAGES_AT_ONCE", 7)  # 40 images are five parts and a rest
+    monkeypatch.setattr(whitening, "_PIXELS_AT_ONCE", 7 * images[0, 0].numel())  # 40 images are five parts and a rest
     torch.testing.assert_close(fitted(images).filters, first, rtol=1e-4, atol=1e-4)
 
 

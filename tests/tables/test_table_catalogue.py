@@ -88,6 +88,27 @@ def test_the_table_that_lends_its_run_must_exist():
         catalogue.make(content(scales=scales), name="mine")
 
 
-def test_a_table_does_not_take_its_own_run():
-    with pytest.raises(InputError, match=r"scales\.small\.run_of: a table has its own run anyway"):
-        catalogue.make(content(scales={"small": {"seeds": 1, "run_of": "Mine"}}), name="mine")
+def test_tables_that_take_the_run_of_each_other(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, other in (("a", "b"), ("b", "a")):
+        scales = {"small": {"seeds": 1, "run_of": f"./{other}.yaml"}}
+        changed = {"data": {"name": "digits"}, "epochs": 3 if name == "a" else 4}
+        (tmp_path / f"{name}.yaml").write_text(
+            yaml.safe_dump(content(run=changed, scales=scales, columns=[{"name": "x"}], reported={}))
+        )
+    assert {job.config.epochs for job in jobs(tables.load("./a.yaml"), "small")} == {4}
+    assert {job.config.epochs for job in jobs(tables.load("./b.yaml"), "small")} == {3}
+
+
+def test_a_validation_share_may_be_lent(registered):
+    lender = content(run={"data": {"name": "digits", "validation_share": 0.2}, "epochs": 2})
+    registered.write_text(yaml.safe_dump(lender))
+    tuning = {"columns": ["plain"], "seeds": [9], "budget": 2}
+    scales = {"small": {"seeds": 1, "run_of": "theirs", "tuning": tuning}}
+    assert catalogue.make(content(scales=scales), name="mine").scale("small").tuning is not None
+
+
+@pytest.mark.parametrize("scales", [None, [], {"small": None}, {"small": {"seeds": 1, "run_of": 3}}])
+def test_scales_that_are_none_are_named(scales):
+    with pytest.raises(InputError, match="scales"):
+        catalogue.make(content(scales=scales), name="mine")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from postmax.train import image_crossfit
-from postmax.train.image_crossfit import measure_cross_fit_seconds
+from postmax.train import image_crossfit, image_network
+from postmax.train.image_crossfit import cross_fit_images, measure_cross_fit_seconds
 from postmax.train.image_network import augmentation_for, plan_for
 
 
@@ -32,3 +32,19 @@ def test_the_cost_is_measured_with_the_steps_that_a_cross_fit_makes(monkeypatch)
     monkeypatch.setattr(image_crossfit.time, "perf_counter", lambda: next(clock))
     # A second for all four steps that count: 600 steps, and two thirds of 25 that predict.
     assert measure_cross_fit_seconds(some_images(), 10_000, 3) == pytest.approx((600 + 25 * 2 / 3) / 4)
+
+
+@pytest.mark.parametrize("count", [62, 63, 64, 95])
+def test_no_network_goes_on_after_the_end_of_its_schedule(monkeypatch, count):
+    """With 63 images one network has 31 of them, and the other 32: two batches of 16 instead of one."""
+    steps = []
+    monkeypatch.setattr(image_network, "_LEAST_STEPS", 12)
+    monkeypatch.setattr(
+        image_network.ScheduledOptimiser,
+        "set_rate",
+        lambda _, step, batches, epochs: steps.append((step, batches * epochs)),
+    )
+    images = some_images()[torch.arange(count) % 30]
+    cross_fit_images(images, torch.arange(count) % 3, 3)
+    assert all(step < planned for step, planned in steps)
+    assert max(step for step, _ in steps) == steps[0][1] - 1

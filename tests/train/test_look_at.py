@@ -12,7 +12,7 @@ from postmax.errors import InputError
 from postmax.models import MLP, Network, catalogue
 from postmax.registry import Registry
 from postmax.runs import execute
-from postmax.train.build import _some_rows, build
+from postmax.train.build import _rows_to_look_at, _some_rows, build
 from postmax.train.prepare import prepare, views_of
 
 
@@ -98,6 +98,14 @@ def test_rows_come_from_all_parts_of_the_training_set(count, rows, wanted_too_ma
         found = _some_rows(train, Views(Augment(padding=2, cutout=2)), count)
         torch.testing.assert_close(found, images[rows] / 255)
     assert sorted(inputs.read) == rows  # no row is read that is not used
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows"),
+    [((3, 32, 32), 5000), ((1, 28, 28), 5000), ((3, 224, 224), 102), ((3, 900, 900), 100), ((30,), 5000)],
+)
+def test_a_network_looks_at_fewer_large_images(shape, rows):
+    assert _rows_to_look_at(5000, shape) == rows
 
 
 def test_features_of_a_table(tmp_path, monkeypatch):

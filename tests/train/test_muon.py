@@ -93,6 +93,15 @@ def test_filters_without_a_gradient_stay():
     assert torch.equal(moved[0], before)
 
 
+@pytest.mark.parametrize("value", [0.0, 1e-38, 1e30])
+def test_filters_of_any_size_stay_finite(value):
+    filters = nn.Parameter(torch.full((32, 3, 3, 3), value))
+    filters.grad = torch.randn(filters.shape, generator=torch.Generator().manual_seed(0))
+    make_optimiser(OptimiserConfig(name="muon", lr=0.1), [filters]).step()
+    assert filters.isfinite().all()
+    assert filters.any()
+
+
 def test_a_closure_computes_the_gradients():
     moved = filters_and_more()
     optimiser = make_optimiser(OptimiserConfig(name="muon"), moved)

@@ -8,8 +8,8 @@ from torch.nn import functional as F
 
 # Directions in which patches hardly vary are noise of the camera. This keeps them from being enlarged without limit.
 _LEAST_VARIANCE = 5e-4
-# The patches of all images at once would need a gigabyte for 5,000 images of CIFAR.
-_IMAGES_AT_ONCE = 500
+# The patches of all images at once would need a gigabyte for 5,000 images of CIFAR. These are 500 of them.
+_PIXELS_AT_ONCE = 500 * 32 * 32
 
 
 class Whitening(nn.Module):
@@ -53,7 +53,8 @@ class Whitening(nn.Module):
 
 def _covariance(images: Tensor, side: int) -> Tensor:
     """Return the covariance (d, d) of all patches of some images, in double precision."""
-    parts = [part.float() for part in images.split(_IMAGES_AT_ONCE)]
+    at_once = max(1, _PIXELS_AT_ONCE // images[0, 0].numel())
+    parts = [part.float() for part in images.split(at_once)]
     mean = torch.stack([F.unfold(part, side).double().sum((0, 2)) for part in parts]).sum(0)
     count = len(images) * (images.shape[2] - side + 1) * (images.shape[3] - side + 1)
     products = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,6 @@ from pydantic import ValidationError
 
 from postmax.errors import DataError, InputError, UnknownNameError
 from postmax.registry import Registry, nearest, unknown_name
-from postmax.tables.parts import Scale
 from postmax.tables.spec import TableSpec
 from postmax.train.explanation import explain
 from postmax.train.settings import read_yaml, set_key
@@ -83,13 +83,19 @@ def load(name: str | Path) -> TableSpec:
         >>> load("breast-cancer").compare
         'columns'
     """
+    path = _path_of(name)
+    return make(read_yaml(path), name=path.stem, where=str(path))
+
+
+def _path_of(name: str | Path) -> Path:
+    """Return the file of a table that is given by its name or its path; see `load`."""
     given = str(name)
     path = Path(given).expanduser() if _is_path(given) else _file_of(given)
     if path is None:
         raise UnknownNameError(f"{unknown_name('table', given, names())}{_file_with_ending(given)}")
     if _is_path(given) and not path.exists():
         raise DataError(_no_such_file(path))
-    return make(read_yaml(path), name=path.stem, where=str(path))
+    return path
 
 
 def _file_with_ending(name: str) -> str:
@@ -120,29 +126,45 @@ def make(content: dict[str, Any], *, name: str, where: str = "the table") -> Tab
         InputError: If keys are missing or unknown, values are not allowed, parts contradict each other, or a scale
             takes its run or its settings from a table that does not exist. The message lists all of them at once.
     """
-    content = {"name": name, **content}
+    content = _with_lent_runs({"name": name, **content}, where)
     try:
         spec = TableSpec.model_validate(content)
     except ValidationError as error:
         hint = "Every key of a table is explained in docs/own-table.md."
         raise InputError(f"{where}: {explain(error, TableSpec, content)}\n{hint}") from None
     for scale, size in spec.scales.items():
-        for key, lender in (("run_of", size.run_of), ("tuned_by", size.tuned_by)):
-            if lender is not None and not _is_path(lender) and _file_of(lender) is None:
-                raise InputError(
-                    f"{where}: scales.{scale}.{key}: there is no table {lender!r}, only {', '.join(names())}."
-                )
-    return spec.model_copy(update={"scales": {name: _with_lent_run(size) for name, size in spec.scales.items()}})
+        _check_lender(size.tuned_by, f"{where}: scales.{scale}.tuned_by")
+    return spec
 
 
-def _with_lent_run(size: Scale) -> Scale:
-    """Return a scale that sets what the table it takes its `run` from sets, and then what it sets itself."""
-    if size.run_of is None:
-        return size
+def _check_lender(name: str | None, where: str) -> None:
+    if name is not None and not _is_path(name) and _file_of(name) is None:
+        raise InputError(f"{where}: there is no table {name!r}, only {', '.join(names())}.")
+
+
+def _with_lent_runs(content: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return the content of a table whose scales set what the `run` of another table says, and then their own `set`."""
+    scales = content.get("scales")
+    if not isinstance(scales, Mapping):
+        return content
+    return {
+        **content,
+        "scales": {name: _with_lent_run(size, f"{where}: scales.{name}") for name, size in scales.items()},
+    }
+
+
+def _with_lent_run(size: Any, where: str) -> Any:
+    lender = size.get("run_of") if isinstance(size, Mapping) else None
+    own = size.get("set", {}) if isinstance(size, Mapping) else None
+    if not isinstance(lender, str) or not isinstance(own, Mapping):
+        return size  # whatever else is wrong with it is found by the checks of a table
+    _check_lender(lender, f"{where}.run_of")
+    # Only the `run` of the other table counts, so it does not matter what that table takes from a third one.
+    lent = read_yaml(_path_of(lender)).get("run")
     together: dict[str, Any] = {}
-    for key, value in (*load(size.run_of).run.items(), *size.set.items()):
-        set_key(together, key, value)
-    return size.model_copy(update={"set": together})
+    for key, value in (*(lent.items() if isinstance(lent, Mapping) else ()), *own.items()):
+        set_key(together, str(key), value)
+    return {**size, "set": together}
 
 
 def shipped_settings_file(spec: TableSpec, scale: str) -> Path | None:

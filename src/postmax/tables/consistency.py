@@ -71,8 +71,6 @@ def _borrows(spec: TableSpec) -> Iterator[str]:
     for name, size in spec.scales.items():
         if size.tuned_by is not None and size.tuned_by.lower() == spec.name.lower():
             yield f"scales.{name}.tuned_by: a table cannot borrow from itself; give a tuning section, or leave it out"
-        if size.run_of is not None and size.run_of.lower() == spec.name.lower():
-            yield f"scales.{name}.run_of: a table has its own run anyway; leave it out"
 
 
 def _tuning(spec: TableSpec) -> Iterator[str]:

@@ -108,8 +108,8 @@ class Scale(Section):
         note: What a reader of the results should know about this scale.
         comparable: Whether the reported values are for the same network and data. If not, no difference is shown.
         tuning: How the settings of rows with a grid are chosen; None if they are not chosen.
-        run_of: Another table whose `run` all cells have at this scale. It is put in before `set`, so that both tables
-            train in the same way.
+        run_of: Another table whose `run` is put in at this scale: after the table's own `run`, and before `set`. So
+            what both say, they say in the same way.
         tuned_by: Another table whose tuned settings are used here. They are taken from its scale of the same name, for
             rows of the same name, so that what both tables have in common is run once.
         rows: The names of the rows that this scale has; None for all.

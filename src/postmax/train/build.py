@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -33,6 +34,8 @@ from postmax.transition import Transition
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
+# A network looks at as many values as 5,000 images of CIFAR have, so that large images do not fill the memory.
+_VALUES_LOOKED_AT, _FEWEST_LOOKED_AT = 5000 * 3 * 32 * 32, 100
 _SET_BY_THE_LOOP = ("reduction", "transition", "weight", "num_classes")
 
 
@@ -197,7 +200,7 @@ def _network(
         config.model.name, num_classes=outputs or train.num_classes, input_shape=shape, **config.model.options
     )
     if isinstance(network, models.Network) and network.rows_before_training:
-        network.look_at(_some_rows(train, views, network.rows_before_training))
+        network.look_at(_some_rows(train, views, _rows_to_look_at(network.rows_before_training, shape)))
     _check_small_images(config, network, shape)
     if models.describe(config.model.name).channels_last:
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -213,6 +216,8 @@ def _network(
 
 def _check_small_images(config: RunConfig, network: nn.Module, shape: Sequence[int]) -> None:
     """Refuse images that are smaller than the network can take, before the training gets to them."""
+    if config.data.small and len(shape) != 3:
+        raise InputError("data.small is for images, and these rows are features.")
     for _, side in config.data.small:
         small = shrunk_size(shape[1:], side)
         try:
@@ -225,6 +230,12 @@ def _check_small_images(config: RunConfig, network: nn.Module, shape: Sequence[i
             ) from None
         finally:
             network.train()
+
+
+def _rows_to_look_at(wanted: int, shape: Sequence[int]) -> int:
+    """Return how many rows a network looks at: fewer of large images, which have more patches each."""
+    values = math.prod(shape)
+    return min(wanted, max(_FEWEST_LOOKED_AT, _VALUES_LOOKED_AT // values))
 
 
 def _some_rows(train: Dataset, views: Views, count: int) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import torch
@@ -84,7 +85,8 @@ def learn(
     network.train()
     step = 0
     for epoch in range(plan.epochs):
-        for batch in batches.epoch(epoch, rows):
+        # Folds of unequal size may have one batch more than planned; the schedule would begin again.
+        for batch in islice(batches.epoch(epoch, rows), plan.batches):
             optimiser.set_rate(step, plan.batches, plan.epochs)
             optimiser.forget_gradients()
             loss(network(batch.inputs), batch.labels).backward()

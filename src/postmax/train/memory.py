@@ -13,11 +13,12 @@ _KEPT = 2**30
 
 @cache
 def keep_freed_memory() -> bool:
-    """Let this process keep up to 1 GiB of freed memory, and return whether it does.
+    """Let this process keep freed memory for later, and return whether it does.
 
     A step on the CPU frees the maps of its layers, and the next step needs them again. The GNU C library returns blocks
     of more than 32 MB to the system at once. The system then has to fill new pages with zeros, which took up to a fifth
-    of a step. Only the speed changes, never a number. Where there is another C library, or the user has tuned this one,
+    of a step. Blocks up to 1 GiB are kept, so the process may stay near its largest size until it ends. Only speed and
+    memory change, never a number. Where there is another C library, or the user has tuned this one,
     nothing happens.
     """
     if any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):

@@ -13,6 +13,8 @@ IS_FILTERS = "filters"
 MOMENTUM = 0.6
 # Three steps of a polynomial bring singular values from 0.1 … 1 to about 1. It need not be exact.
 _STEPS, _LINEAR, _CUBIC, _QUINTIC = 3, 3.4445, -4.7750, 2.0315
+# A layer of zeros stays one, because the factor that scales it is finite.
+_LEAST_NORM = 1e-30
 
 
 class Muon(SGD):
@@ -46,7 +48,7 @@ class Muon(SGD):
             state["sum"] = torch.zeros_like(filters)
         state["sum"].mul_(MOMENTUM).add_(gradient)
         ahead = gradient.add(state["sum"], alpha=MOMENTUM)
-        filters.mul_(len(filters) ** 0.5 / filters.norm().clamp(min=torch.finfo(filters.dtype).tiny))
+        filters.mul_(len(filters) ** 0.5 / filters.norm().clamp(min=_LEAST_NORM))
         gradient.copy_(orthonormal(ahead.flatten(1)).view_as(filters))
 
 
