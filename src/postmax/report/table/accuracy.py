@@ -34,7 +34,7 @@ def draw_accuracy(axes: Axes, panel: Panel, colours: Mapping[str, str]) -> None:
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("test accuracy")
-    per_cent(axes.xaxis, 8)
+    per_cent(axes.xaxis, 5)
 
 
 def _draw_cell(axes: Axes, cell: Cell, y: float, colour: str) -> None:
