@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from postmax.data.dataset import RowSource
 from postmax.data.prefetch import read_ahead
+from postmax.data.shrinking import shrunk_size
 from postmax.progress import Stage, tell
 
 _AT_ONCE = 256
@@ -34,9 +35,7 @@ def reduced_images(images: Tensor | RowSource, side: int) -> Tensor:
 
 
 def _reduced(images: Tensor, side: int) -> Tensor:
-    height, width = images.shape[2:]
-    shorter = min(height, width)
-    if shorter <= side:
+    size = shrunk_size(images.shape[2:], side)
+    if size == tuple(images.shape[2:]):
         return images
-    size = [round(pixels * side / shorter) for pixels in (height, width)]
-    return F.interpolate(images.float(), size, mode="area").round().to(torch.uint8)
+    return F.interpolate(images.float(), list(size), mode="area").round().to(torch.uint8)
