@@ -79,7 +79,7 @@ def main() -> None:
     for point in of_the_paper():
         axes.plot(point.flops, point.accuracy, "k^")
         axes.annotate(
-            f"{point.name}\n(reported)", point[1:], xytext=(-6, 8), textcoords="offset points", fontsize=7, ha="right"
+            f"{point.name}\n(reported)", point[1:], xytext=(-6, -20), textcoords="offset points", fontsize=7, ha="right"
         )
         print(f"{point.name}  {point.flops:.2e}  {point.accuracy:.2f} (reported)")
     axes.set(xscale="log", xlabel="operations of the training", ylabel="test accuracy in %")
