@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from postmax import data, losses, plugins
+from postmax import data, losses, methods, plugins
 from postmax.cli.live import show_run, show_stages
 from postmax.cli.options import TableOptions
 from postmax.cli.reading import put_into, tell_notes
@@ -136,7 +136,9 @@ def _refuse_absent(source: DataConfig) -> None:
 
 def _refuse_idle_transition(run: RunConfig) -> None:
     """Refuse a transition that the loss does not use. In a table some rows may use it; here it is a mistake."""
-    if run.transition != "known" and not losses.needs_transition(run.loss.name, run.loss.options):
+    facts = methods.describe(run.method.name).facts
+    used = losses.needs_transition(run.loss.name, run.loss.options) or (facts is not None and facts.uses_transition)
+    if run.transition != "known" and not used:
         raise InputError(
             f"transition={run.transition} is given, but loss={run.loss.name} does not use it. Say how, for example "
             "loss.correction=forward with loss=fpml, or leave it out."

@@ -12,6 +12,7 @@ from postmax.methods.method import Epoch, Method, Setup, Step
 from postmax.methods.parts.batch_losses import refuse_batch_loss
 from postmax.methods.parts.clean_rows import smallest
 from postmax.methods.parts.options import check_number
+from postmax.methods.parts.pair import two_networks
 from postmax.methods.parts.ramps import ramp
 
 
@@ -38,11 +39,7 @@ class CoTeaching(Method):
         check_number(least=0, whole=True, ramp_epochs=ramp_epochs)
         refuse_batch_loss("co-teaching", setup.loss)
         self._forget_rate, self._ramp_epochs = forget_rate, ramp_epochs
-        self._networks = setup.network(), setup.network()
-        self._optimisers = tuple(
-            setup.optimiser(list(network.parameters()), name)
-            for network, name in zip(self._networks, ("first", "second"), strict=True)
-        )
+        self._networks, self._optimisers = two_networks(setup)
         self.answer = self._networks[0]
 
     def epoch(self, run: Epoch) -> Iterator[Step]:

@@ -20,6 +20,7 @@ from postmax.methods.parts.batch_losses import refuse_batch_loss
 from postmax.methods.parts.clean_rows import clean_probability
 from postmax.methods.parts.ensemble import MeanOutputs
 from postmax.methods.parts.options import check_number
+from postmax.methods.parts.pair import two_networks
 from postmax.methods.parts.ramps import ramp
 from postmax.methods.parts.targets import one_hot, sharpen
 
@@ -85,11 +86,7 @@ class DivideMix(Method):
         self._warmup_epochs, self._threshold, self._temperature = warmup_epochs, threshold, temperature
         self._alpha, self._weight, self._ramp_epochs = alpha, unlabelled_weight, ramp_epochs
         self._warmup_penalty = warmup_penalty
-        self._networks = setup.network(), setup.network()
-        self._optimisers = tuple(
-            setup.optimiser(list(network.parameters()), name)
-            for network, name in zip(self._networks, ("first", "second"), strict=True)
-        )
+        self._networks, self._optimisers = two_networks(setup)
         self._memory = tuple(setup.row_state(f"losses of network {place}", (loss_memory,)) for place in (0, 1))
         self.answer = MeanOutputs(self._networks)
 

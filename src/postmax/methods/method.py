@@ -22,7 +22,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from postmax.data import Batch, Dataset
+from postmax.estimation import TransitionEstimate
 from postmax.losses import Loss
+from postmax.transition import Transition
 
 
 class MakeNetwork(Protocol):
@@ -48,6 +50,7 @@ class MakeOptimiser(Protocol):
         betas: tuple[float, float] | None = None,
         scheduled: bool = True,
         regularised: bool = True,
+        span: tuple[int, int] | None = None,
     ) -> Optimizer:
         """Return an optimiser of these parameters.
 
@@ -61,6 +64,9 @@ class MakeOptimiser(Protocol):
             betas: The same for the two decay rates of Adam.
             scheduled: Whether the learning rate follows the schedule of the run, or stays constant.
             regularised: Whether gradient clipping, the L1 term and the rate for biases of the configuration apply.
+            span: The first epoch, and the epoch after the last one, over which the schedule of the run is stretched. A
+                method that trains one network after the other gives each its own part of the training. By default all
+                epochs.
         """
         ...
 
@@ -77,6 +83,18 @@ class MakeRowState(Protocol):
         ...
 
 
+class MakeModule(Protocol):
+    """Makes a part of a network that is not a network by itself, such as a second head."""
+
+    def __call__(self, name: str, make: Callable[[], nn.Module]) -> nn.Module:
+        """Return what `make` returns, on the device of the run.
+
+        Its random weights depend on the seed and the name. The loop saves it, and puts it into training or evaluation
+        mode together with the networks. It is no part of the answer, and is not averaged.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Setup:
     """Everything a method is built from.
@@ -89,11 +107,17 @@ class Setup:
         batch_size: How many rows a batch has.
         device: Where the networks and batches are.
         network: Makes a network.
+        module: Makes a part of a network, such as a second head.
         optimiser: Makes an optimiser.
         row_state: Makes per-row state.
         state: Registers any other tensor that must survive a restart, under a name. It returns a copy on the device of
             the run; the method uses this copy from then on.
         generator: Makes a random generator from a key, for random initial values. It depends on the seed and the key.
+        estimate: Returns the noise of the training labels, estimated from the training rows alone. A method that needs
+            a noise rate takes it from here, unless its options give one. Call it when the method is built: it may take
+            minutes, and the run then records it. The same rows and labels are estimated only once on a machine.
+        transition: Returns the noise that the configuration names in `transition`: known, estimated or assumed. It
+            raises an `InputError` if that is not known.
     """
 
     train: Dataset
@@ -102,10 +126,13 @@ class Setup:
     batch_size: int
     device: torch.device
     network: MakeNetwork
+    module: MakeModule
     optimiser: MakeOptimiser
     row_state: MakeRowState
     state: Callable[[str, Tensor], Tensor]
     generator: Callable[[str], torch.Generator]
+    estimate: Callable[[], TransitionEstimate]
+    transition: Callable[[], Transition]
 
 
 class Step(NamedTuple):
@@ -217,6 +244,18 @@ class Method(ABC):
     @abstractmethod
     def epoch(self, run: Epoch) -> Iterator[Step]:
         """Train for one epoch. Yield a `Step` for each batch, after its updates."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the method has stopped early. The run then ends after this epoch, and judges the answer."""
+        return False
+
+    def learnt(self) -> dict[str, Tensor]:
+        """Return what the method has learnt besides its answer, by name: a transition matrix, a value for each row.
+
+        It is written into the folder of the run when the run is done.
+        """
+        return {}
 
     def readings(self, outputs: Tensor) -> dict[str, Tensor]:
         """Return the posteriors (B, K) that outputs (B, K) of `answer` stand for, by the name of the reading.

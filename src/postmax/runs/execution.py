@@ -18,7 +18,7 @@ from postmax.runs.details import write_details
 from postmax.runs.environment import environment
 from postmax.runs.folder import RunFolder
 from postmax.runs.remedies import start_again
-from postmax.runs.saved import save_weights
+from postmax.runs.saved import save_learnt, save_weights
 from postmax.train.build import Built, build
 from postmax.train.config import RunConfig
 from postmax.train.confusions import Confusions
@@ -148,8 +148,11 @@ class _Execution:
             self._epoch(epoch)
             now = time.perf_counter()
             self.seconds = trained_before + now - started
-            self._tell((now - started) / (epoch + 1 - first) * (self.config.epochs - epoch - 1))
-            if now - last_save >= pause and epoch + 1 < self.config.epochs:
+            left = 0 if self.built.trainer.is_over else self.config.epochs - epoch - 1
+            self._tell((now - started) / (epoch + 1 - first) * left)
+            if not left:
+                break
+            if now - last_save >= pause:
                 self.run.sync("metrics.jsonl")  # a checkpoint must not have epochs that the metrics lack
                 self._save()
                 last_save = time.perf_counter()
@@ -161,6 +164,7 @@ class _Execution:
         result = self._result()
         if self.config.save_model:
             save_weights(self.run, self.config, self.built, self.keeper.weights)
+        save_learnt(self.run, self.built)
         write_details(
             self.run,
             self.built,
@@ -173,8 +177,9 @@ class _Execution:
         return result
 
     def _epoch(self, epoch: int) -> None:
-        trainer, last = self.built.trainer, epoch + 1 == self.config.epochs
+        trainer = self.built.trainer
         records = trainer.epoch(epoch)
+        last = epoch + 1 == self.config.epochs or trainer.is_over
         if last or (epoch + 1) % self.config.evaluate_every == 0:
             with trainer.averaged():
                 scores = trainer.judge(self.built.evaluator, records)

@@ -32,12 +32,24 @@ def save_weights(run: RunFolder, config: RunConfig, built: Built, weights: Seque
             "run_id": config.run_id,
             "seed": part.seed,
         }
-        name = "model.safetensors" if len(weights) == 1 else f"model-seed{part.seed}.safetensors"
+        name = _name("model", part.seed, len(weights))
         tensors = {key: tensor.detach().cpu().contiguous() for key, tensor in state.items()}
         if part.transition is not None:
             tensors[TRANSITION] = part.transition.matrix
         # The header has one entry. The order of several entries would differ from time to time.
         run.write(name, to_bytes(tensors, {"postmax": json.dumps(about)}))
+
+
+def save_learnt(run: RunFolder, built: Built) -> None:
+    """Write what the method of each seed has learnt besides its answer; nothing if that is nothing."""
+    for lane, part in enumerate(built.data):
+        learnt = {key: tensor.detach().cpu().contiguous() for key, tensor in built.trainer.learnt(lane).items()}
+        if learnt:
+            run.write(_name("learnt", part.seed, len(built.data)), to_bytes(learnt))
+
+
+def _name(what: str, seed: int, seeds: int) -> str:
+    return f"{what}.safetensors" if seeds == 1 else f"{what}-seed{seed}.safetensors"
 
 
 def _pixels(built: Built) -> dict[str, object] | None:

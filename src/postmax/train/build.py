@@ -21,10 +21,11 @@ from postmax.train.config import Choice, RunConfig
 from postmax.train.evaluation import ROWS_AT_ONCE, Evaluator
 from postmax.train.lanes import LaneBatches
 from postmax.train.memory import keep_freed_memory
+from postmax.train.method_noise import Estimate, MethodNoise, estimate_from_rows
 from postmax.train.metrics import Truth
 from postmax.train.precision import check_precision
 from postmax.train.prepare import SeedData, prepare, views_of
-from postmax.train.randomness import seed_network
+from postmax.train.randomness import seed_network, set_random_numbers
 from postmax.train.resources import Resources
 from postmax.train.side_by_side import SideBySideTrainer
 from postmax.train.stacked_networks import StackedNetworks
@@ -64,8 +65,12 @@ class Built:
         return 1 if small else torch.get_num_threads()
 
 
-def build(config: RunConfig) -> Built:
+def build(config: RunConfig, *, estimate: Estimate = estimate_from_rows) -> Built:
     """Prepare a run.
+
+    Args:
+        config: The configuration.
+        estimate: Estimates the noise of training rows, for methods that ask for it.
 
     Raises:
         InputError: If the parts of the configuration do not fit together.
@@ -79,8 +84,13 @@ def build(config: RunConfig) -> Built:
     views = views_of(config.data, data[0].train)
     _refuse(config.method.options, "method", ("setup",))
     _refuse(config.model.options, "model", ("num_classes", "input_shape"))
-    make = _one_seed if len(data) == 1 else _side_by_side
-    trainer = make(config, data, views, fabric)
+    trainer: Trainer
+    if len(data) == 1:
+        noise = MethodNoise(config, data[0], estimate)
+        trainer = _one_seed(config, data, views, fabric, noise)
+        data = (noise.record(),)
+    else:
+        trainer = _side_by_side(config, data, views, fabric)
     validations = [part.validation for part in data if part.validation is not None]
     also = {name: [part.also[name] for part in data] for name in config.data.also_test}
     tests = [part.test for part in data]
@@ -111,7 +121,9 @@ def check_loss(loss: Choice, *, where: str = "the configuration") -> None:
         raise InputError(f"{where}: {error}") from error
 
 
-def _one_seed(config: RunConfig, data: Sequence[SeedData], views: Views, fabric: Fabric) -> OneSeedTrainer:
+def _one_seed(
+    config: RunConfig, data: Sequence[SeedData], views: Views, fabric: Fabric, noise: MethodNoise
+) -> OneSeedTrainer:
     part, seed = data[0], config.seeds[0]
     train, size = part.train, min(config.batch_size, len(part.train))
     batches = Batches(
@@ -128,7 +140,10 @@ def _one_seed(config: RunConfig, data: Sequence[SeedData], views: Views, fabric:
     def new_network(number: int, outputs: int | None) -> nn.Module:
         return _network(config, train, views, seed, number, outputs)
 
-    resources = Resources(config, fabric, new_network, len(train))
+    def seed_module(name: str) -> None:
+        set_random_numbers(generator_for(seed, "module", name).initial_seed())
+
+    resources = Resources(config, fabric, new_network, seed_module, len(train))
     setup = methods.Setup(
         train=replace(train, labels=train.labels.to(fabric.device), clean_labels=None),
         loss=_loss(config.loss, part.transition),
@@ -136,10 +151,13 @@ def _one_seed(config: RunConfig, data: Sequence[SeedData], views: Views, fabric:
         batch_size=size,
         device=fabric.device,
         network=resources.network,
+        module=resources.module,
         optimiser=resources.optimiser,
         row_state=resources.row_state,
         state=resources.state,
         generator=lambda key: generator_for(seed, "setup", key),
+        estimate=noise.estimate,
+        transition=noise.transition,
     )
     method = methods.get(config.method.name, setup, **config.method.options)
     return OneSeedTrainer(config, method, resources, fabric, batches, plain, _truth(data, fabric.device))

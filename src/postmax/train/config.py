@@ -167,20 +167,24 @@ class ScheduleConfig(_Section):
     """How the learning rate changes during training.
 
     Attributes:
-        name: "cosine", "step", "one-cycle" or "constant".
+        name: "cosine", "step", "one-cycle", "constant", "restarts" (cosine waves of `period` epochs) or "late-linear"
+            (constant up to the first of `milestones`, then a straight line).
         warmup: How many epochs the rate rises linearly at the start.
         milestones: The epochs after which "step" multiplies the rate by `gamma`.
         gamma: The factor of "step".
         peak: The share of all steps after which "one-cycle" reaches its highest rate.
-        final: The last rate of "cosine" and "one-cycle", as a share of the highest rate.
+        final: The last rate of "cosine", "one-cycle", "late-linear" and of each wave of "restarts", as a share of the
+            highest rate.
+        period: How many epochs a wave of "restarts" takes.
     """
 
-    name: Literal["cosine", "step", "one-cycle", "constant"] = "cosine"
+    name: Literal["cosine", "step", "one-cycle", "constant", "restarts", "late-linear"] = "cosine"
     warmup: float = Field(0.0, ge=0, allow_inf_nan=False)
     milestones: tuple[int, ...] = ()
     gamma: float = Field(0.1, gt=0)
     peak: float = Field(0.3, gt=0, lt=1)
     final: float = Field(0.0, ge=0, le=1)
+    period: Annotated[int, Mark.ADDED] = Field(10, ge=1)
 
 
 class RunConfig(_Section):

@@ -28,16 +28,23 @@ class ScheduledOptimiser:
         parameters: The tensors that it moves.
         config: Its learning rate, L1 term and gradient clipping.
         schedule: How the learning rate changes; None for a constant one.
+        span: The first epoch and the epoch after the last one of the schedule; None for all epochs.
     """
 
     optimiser: Optimizer
     parameters: Sequence[Tensor]
     config: OptimiserConfig
     schedule: ScheduleConfig | None
+    span: tuple[int, int] | None = None
 
     def set_rate(self, step: int, steps_per_epoch: int, epochs: int, *, factor: float = 1.0) -> None:
         """Set the learning rate for a step of the whole training, counted from 0, times a factor."""
-        share = 1.0 if self.schedule is None else rate(self.schedule, step, steps_per_epoch, epochs)
+        if self.schedule is None:
+            share = 1.0
+        else:
+            start, end = self.span or (0, epochs)
+            place = min(max(0, step - start * steps_per_epoch), (end - start) * steps_per_epoch - 1)
+            share = rate(self.schedule, place, steps_per_epoch, end - start)
         set_rate(self.optimiser, self.config.lr * share * factor)
 
     def forget_gradients(self) -> None:

@@ -212,16 +212,30 @@ def _record(train: data.Dataset, *, known: bool) -> NoiseRecord:
 def _transition(config: RunConfig, train: data.Dataset, given: Transition | None) -> Transition | None:
     if not losses.needs_transition(config.loss.name, config.loss.options):
         return given
-    if config.transition == "known":
-        if given is not None:
-            return given
-        if not _labels_are_clean(config.data):
-            raise InputError(
-                f"{_which(config.loss)} needs the noise, which is not known for {train.name}: "
-                "say transition=estimated, transition=FILE with a matrix, or assume one: transition=symmetric:0.3."
-            )
-        return Transition.identity(train.num_classes)
-    return parse_noise(config.transition, train.num_classes, train.classes)
+    return noise_to_remove(config, train, _which(config.loss))
+
+
+def noise_to_remove(config: RunConfig, train: data.Dataset, who: str) -> Transition:
+    """Return the noise that the configuration knows or assumes, for a correction.
+
+    Args:
+        config: The configuration. Its transition is not "estimated".
+        train: The training rows.
+        who: What needs the noise, for the message.
+
+    Raises:
+        InputError: If the noise is not known.
+    """
+    if config.transition != "known":
+        return parse_noise(config.transition, train.num_classes, train.classes)
+    if config.noise != "none":
+        return parse_noise(config.noise, train.num_classes, train.classes)
+    if not _labels_are_clean(config.data):
+        raise InputError(
+            f"{who} needs the noise, which is not known for {train.name}: "
+            "say transition=estimated, transition=FILE with a matrix, or assume one: transition=symmetric:0.3."
+        )
+    return Transition.identity(train.num_classes)
 
 
 def _estimate(config: RunConfig, train: data.Dataset) -> TransitionEstimate | None:

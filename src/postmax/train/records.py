@@ -120,5 +120,7 @@ class EpochRecord(TypedDict):
     calibration_error: NotRequired[float]
     uncorrected_test_accuracy: NotRequired[float]
     uncorrected_calibration_error: NotRequired[float]
+    passes: NotRequired[int]  # rows that went through networks; see `postmax.train.work`
+    operations: NotRequired[int]  # floating-point operations of these passes, backward included
     method: NotRequired[dict[str, float]]  # what the method reports: means of `Step.values`
     seconds: float  # of the whole epoch, for all seeds together

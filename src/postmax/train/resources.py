@@ -15,6 +15,7 @@ from postmax.train.config import OptimiserConfig, RunConfig
 from postmax.train.explanation import explain
 from postmax.train.optimisers import ScheduledOptimiser, make_optimiser, optimiser_state, restore_optimiser
 from postmax.train.state import State, named
+from postmax.train.work import Work
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -27,22 +28,40 @@ class Resources:
         config: The configuration of the run.
         fabric: Puts networks on their device, in their precision.
         new_network: Makes a network from its number (0, 1, …) and its number of outputs.
+        seed_module: Sets torch's global generator for the random weights of a module with this name.
         rows: How many training rows there are.
     """
 
     def __init__(
-        self, config: RunConfig, fabric: Fabric, new_network: Callable[[int, int | None], nn.Module], rows: int
+        self,
+        config: RunConfig,
+        fabric: Fabric,
+        new_network: Callable[[int, int | None], nn.Module],
+        seed_module: Callable[[str], None],
+        rows: int,
     ) -> None:
         self._config, self._fabric, self._new_network, self._rows = config, fabric, new_network, rows
+        self._seed_module = seed_module
         self.networks: list[nn.Module] = []
+        self.modules: dict[str, nn.Module] = {}
+        self.work = Work()
         self.optimisers: dict[str, ScheduledOptimiser] = {}
         self._tensors: dict[str, Tensor] = {}
 
     def network(self, *, outputs: int | None = None) -> nn.Module:
         """Make a network; see `postmax.methods.method.MakeNetwork`."""
-        network = on_device(self._fabric, self._new_network(len(self.networks), outputs), self._config.precision)
+        plain = self._new_network(len(self.networks), outputs)
+        self.work.watch(plain)
+        network = on_device(self._fabric, plain, self._config.precision)
         self.networks.append(network)
         return network
+
+    def module(self, name: str, make: Callable[[], nn.Module]) -> nn.Module:
+        """Make a part of a network; see `postmax.methods.method.MakeModule`."""
+        _check_free(name, self.modules, "modules")
+        self._seed_module(name)
+        self.modules[name] = on_device(self._fabric, make(), self._config.precision)
+        return self.modules[name]
 
     def optimiser(
         self,
@@ -56,6 +75,7 @@ class Resources:
         betas: tuple[float, float] | None = None,
         scheduled: bool = True,
         regularised: bool = True,
+        span: tuple[int, int] | None = None,
     ) -> Optimizer:
         """Make an optimiser; see `postmax.methods.method.MakeOptimiser`."""
         _check_free(name, self.optimisers, "optimisers")
@@ -69,7 +89,7 @@ class Resources:
         parameters = list(parameters)
         optimiser = make_optimiser(config, parameters, fused=self._fabric.device.type in ("cpu", "cuda"))
         schedule = self._config.schedule if scheduled else None
-        self.optimisers[name] = ScheduledOptimiser(optimiser, parameters, config, schedule)
+        self.optimisers[name] = ScheduledOptimiser(optimiser, parameters, config, schedule, span)
         return optimiser
 
     def row_state(self, name: str, shape: tuple[int, ...] = (), *, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -114,15 +134,17 @@ class Resources:
             )
 
     def train(self, mode: bool) -> None:
-        """Put all networks into training mode, or into evaluation mode."""
-        for network in self.networks:
-            network.train(mode)
+        """Put all networks and modules into training mode, or into evaluation mode."""
+        for part in (*self.networks, *self.modules.values()):
+            part.train(mode)
 
     def save(self) -> State:
         """Return everything a checkpoint must know."""
         tensors, values = named("state", self._tensors), {}
         for number, network in enumerate(self.networks):
             tensors |= named(f"network/{number}", network.state_dict())
+        for name, module in self.modules.items():
+            tensors |= named(f"module/{name}", module.state_dict())
         for name, found in self.optimisers.items():
             state, values[name] = optimiser_state(found.optimiser)
             tensors |= named(f"optimiser/{name}", state)
@@ -135,6 +157,8 @@ class Resources:
             raise ValueError(f"it has the tensors {sorted(tensors)}, the method needs {sorted(self._tensors)}")
         for number, network in enumerate(self.networks):
             network.load_state_dict(state.part(f"network/{number}"))
+        for name, module in self.modules.items():
+            module.load_state_dict(state.part(f"module/{name}"))
         for name, found in self.optimisers.items():
             restore_optimiser(found.optimiser, state.part(f"optimiser/{name}"), state.values["optimisers"][name])
         with torch.no_grad():
@@ -150,7 +174,9 @@ def on_device(fabric: Fabric, network: nn.Module, precision: str) -> nn.Module:
     """
     if precision == "32-true":
         return network.to(fabric.device)
-    wrapped: nn.Module = fabric.setup_module(network)
+    wrapped = fabric.setup_module(network)
+    if hasattr(network, "features"):
+        wrapped.mark_forward_method("features")
     return wrapped
 
 

@@ -26,6 +26,14 @@ def rate(config: ScheduleConfig, step: int, steps_per_epoch: int, epochs: int) -
         if done < config.peak:
             return _ease(_ONE_CYCLE_START, 1.0, done / config.peak)
         return _ease(1.0, config.final, (done - config.peak) / (1 - config.peak))
+    if config.name == "restarts":
+        # Each period begins anew at the highest rate (Loshchilov and Hutter, SGDR, 2017).
+        period = config.period * steps_per_epoch
+        return _ease(1.0, config.final, (step - warmup) % period / period)
+    if config.name == "late-linear":
+        start = (config.milestones or (0,))[0] * steps_per_epoch
+        late = max(0.0, (step - start) / max(1, steps_per_epoch * epochs - start))
+        return 1.0 - (1.0 - config.final) * late
     if config.name == "step":
         passed = sum(step >= milestone * steps_per_epoch for milestone in config.milestones)
         return float(config.gamma**passed)

@@ -86,6 +86,15 @@ class SideBySideTrainer:
         """How many networks are trained for each seed."""
         return 1
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the method has stopped early: never, because only the standard method is trained side by side."""
+        return False
+
+    def learnt(self, lane: int) -> dict[str, Tensor]:  # noqa: ARG002  (the standard method learns its answer alone)
+        """Return nothing: see `is_over`."""
+        return {}
+
     def epoch(self, number: int) -> list[EpochRecord]:
         """Train for one epoch; see `postmax.train.trainer.Trainer`."""
         start = time.perf_counter()

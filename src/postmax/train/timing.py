@@ -12,6 +12,7 @@ from torch import Tensor
 from postmax import data, losses, methods
 from postmax.data.shrinking import epochs_of_sides
 from postmax.errors import DataError, DivergedError
+from postmax.estimation import TransitionEstimate
 from postmax.estimation.cost import measure_estimate_seconds, seconds_with
 from postmax.train.build import Built, build
 from postmax.train.config import RunConfig
@@ -20,6 +21,7 @@ from postmax.train.image_crossfit import measure_cross_fit_seconds
 from postmax.train.prepare import prepare
 from postmax.train.repeatable import repeatable_torch
 from postmax.train.trainer import Trainer
+from postmax.transition import Transition
 from postmax.wording import advice
 
 _FEW_IMAGES = 200
@@ -103,7 +105,20 @@ def _seconds_of_an_estimate(train: data.Dataset) -> float:
 
 def needs_estimates(config: RunConfig) -> bool:
     """Return whether a run estimates the noise of its labels."""
+    return _loss_needs_estimates(config) or _method_needs_estimates(config)
+
+
+def _loss_needs_estimates(config: RunConfig) -> bool:
     return config.transition == "estimated" and losses.needs_transition(config.loss.name, config.loss.options)
+
+
+def _method_needs_estimates(config: RunConfig) -> bool:
+    entry = methods.describe(config.method.name)
+    if entry.facts is None:
+        return False
+    named = config.transition == "estimated" and entry.facts.uses_transition
+    option = entry.facts.estimates_unless
+    return named or bool(option and entry.with_preset(config.method.options).get(option) is None)
 
 
 def _ready(config: RunConfig) -> RunConfig:
@@ -112,16 +127,34 @@ def _ready(config: RunConfig) -> RunConfig:
         if data.absent(name, config.data.root):
             get = advice(python=f'postmax.data.get("{name}")', command=f"postmax data get {name}")
             raise NotHere(f"{name} is not here ({get})")
-    return config.model_copy(update={"transition": "symmetric:0.1"}) if needs_estimates(config) else config
+    return config.model_copy(update={"transition": "symmetric:0.1"}) if _loss_needs_estimates(config) else config
 
 
 def _small_batches(config: RunConfig) -> RunConfig:
     return config.model_copy(update={"batch_size": min(_FEW_ROWS, config.batch_size)})
 
 
+def _assumed(train: data.Dataset) -> TransitionEstimate:
+    """Return a stand-in for an estimate of the noise, which would take long."""
+    transition = Transition.symmetric(train.num_classes, 0.1)
+    return TransitionEstimate(
+        transition=transition,
+        prior=torch.full((train.num_classes,), 1 / train.num_classes, dtype=torch.float64),
+        noise_rate=0.1,
+        interval=(transition.matrix, transition.matrix),
+        sampling_interval=(0.1, 0.1),
+        noise_rate_interval=(0.1, 0.1),
+        level=0.95,
+        method="assumed",
+        classes=train.classes,
+        rows=len(train),
+        unidentified={},
+    )
+
+
 def _timed_build(config: RunConfig) -> tuple[float, Built]:
     begin = time.perf_counter()
-    built = build(config)
+    built = build(config, estimate=_assumed)
     return time.perf_counter() - begin, built
 
 
@@ -132,7 +165,7 @@ def _from_steps(config: RunConfig, built: Built) -> float:
     alike = epochs_of_sides(config.data.small, config.epochs)
     if rows < config.batch_size and _seconds_of_a_step(trainer, max(alike)) * config.batch_size / rows < _SHORT_STEP:
         # Larger batches use a machine better. Where it is quick to do so, they are measured at their real size.
-        rows, trainer = config.batch_size, build(config).trainer
+        rows, trainer = config.batch_size, build(config, estimate=_assumed).trainer
     seconds = {number: _seconds_of_a_step(trainer, number) / rows for number in alike}
     trained = sum(seconds[number] * count for number, count in alike.items()) / config.epochs
     return trained * len(built.data[0].train) + seconds[max(alike)] * _evaluated(config, built)
@@ -148,7 +181,8 @@ def _from_few_rows(config: RunConfig, built: Built) -> float:
     available = len(first.train) + (0 if first.validation is None else len(first.validation))
     with_validation = min(available, round(rows / (1 - config.data.validation_share)))
     few = config.data.model_copy(update={"train_rows": with_validation})
-    trainer = build(_small_batches(config).model_copy(update={"data": few})).trainer
+    few_rows = _small_batches(config).model_copy(update={"data": few})
+    trainer = build(few_rows, estimate=_assumed).trainer
     for _ in zip(range(2), trainer.steps(0), strict=False):
         pass  # the very first steps also prepare what the others use
     times: list[float] = []
@@ -164,7 +198,7 @@ def _from_few_rows(config: RunConfig, built: Built) -> float:
 
 def _from_whole_epochs(config: RunConfig, quarters: int) -> float | None:
     """Return the mean seconds of whole epochs with their evaluation; None if the training diverges at once."""
-    built = build(config)
+    built = build(config, estimate=_assumed)
     times = []
     try:
         built.trainer.epoch(0)

@@ -49,6 +49,15 @@ class Trainer(Protocol):
         """How many batches have been trained on so far."""
         ...
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the method has stopped before the last epoch."""
+        ...
+
+    def learnt(self, lane: int) -> dict[str, Tensor]:
+        """Return what the method has learnt for one seed besides its answer; see `postmax.methods.Method.learnt`."""
+        ...
+
     def epoch(self, number: int) -> list[EpochRecord]:
         """Train for one epoch, counted from 0, and return one record for each seed.
 
@@ -128,10 +137,20 @@ class OneSeedTrainer:
         """How many networks the method trains."""
         return len(self.resources.networks)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the method has stopped before the last epoch."""
+        return self.method.is_over
+
+    def learnt(self, lane: int) -> dict[str, Tensor]:  # noqa: ARG002  (there is one seed)
+        """Return what the method has learnt besides its answer."""
+        return self.method.learnt()
+
     def epoch(self, number: int) -> list[EpochRecord]:
         """Train for one epoch; see `Trainer`."""
         start = time.perf_counter()
         predictions = Predictions(self._readings, self._truth.labels.shape, self._truth.labels.device)
+        self.resources.work.take()
         values: dict[str, list[float]] = {}
         for step in self.steps(number):
             if step.rows is not None and step.logits is not None:
@@ -143,6 +162,7 @@ class OneSeedTrainer:
         (record,) = epoch_records(
             number, self._config.seeds, losses, self._rate, self._truth, predictions.finish(), seconds
         )
+        record["passes"], record["operations"] = self.resources.work.take()
         if values:
             record["method"] = {name: fmean(found) for name, found in values.items()}
         return [record]

@@ -1,0 +1,26 @@
+"""The share of wrong labels, for methods that must know it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from postmax.methods.method import Setup
+from postmax.methods.parts.options import check_number
+
+
+def noise_rate(setup: Setup, given: float | None, option: str) -> float:
+    """Return the share of wrong labels: the option of the method, or an estimate from the training rows.
+
+    Args:
+        setup: What the loop offers.
+        given: The value of the option; None to estimate the share.
+        option: The name of the option, for messages.
+
+    Raises:
+        InputError: If the given share is not from 0 to 1.
+    """
+    if given is None:
+        return min(max(setup.estimate().noise_rate, 0.0), 1.0)
+    named: dict[str, Any] = {option: given}
+    check_number(least=0, below=1, **named)
+    return float(given)
