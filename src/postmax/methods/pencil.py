@@ -161,9 +161,9 @@ register(
         "label.",
         deviations="The first and third phase use the loss of the run. The term for the given label is −log d_y as in "
         "the paper; the released code takes a second softmax of d, which makes the term weak. Objectives are sums over "
-        "the classes; the released code divides by K, so that its constants depend on K. So the published weights of that "
-        "term do not apply, and the default is small. The learning rate of the third phase follows the "
-        "schedule of the run; in the released code it becomes 0.",
+        "the classes; the released code divides by K, so that its constants depend on K. So the published weights of "
+        "that term do not apply, and the default is small. The learning rate of the third phase follows the schedule "
+        "of the run; in the released code it becomes 0.",
     ),
     presets={
         "cifar10-symmetric": Preset(

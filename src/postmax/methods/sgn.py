@@ -180,9 +180,9 @@ register(
         posterior="Nowhere: the method has a likelihood of its own, and its outputs are logits of a softmax. It takes "
         "no other loss than cross-entropy, which is not used either.",
         deviations="The moving average also averages the statistics of batch normalisation, and is evaluated with "
-        "them; the released code computes them anew from each batch. Weight decay is that of the run; the released code adds "
-        "2.5e-4 times the squared weights. For trainings of another length, the trust in labels and the decay of the "
-        "average are scaled.",
+        "them; the released code computes them anew from each batch. Weight decay is that of the run; the released "
+        "code adds 2.5e-4 times the squared weights. For trainings of another length, the trust in labels and the "
+        "decay of the average are scaled.",
     ),
     presets={
         "cifar": Preset(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from postmax.methods.method import Setup
 from postmax.methods.parts.options import check_number
@@ -26,7 +27,8 @@ def average_decay(setup: Setup, given: float | None, share: float, option: str) 
     if given is None:
         steps = setup.epochs * math.ceil(len(setup.train) / setup.batch_size)
         return decay_for(share * steps)
-    check_number(least=0, below=1, **{option: given})
+    named: dict[str, Any] = {option: given}
+    check_number(least=0, below=1, **named)
     return float(given)
 
 
