@@ -65,6 +65,10 @@ def rows_of(case, *, images):
     return rows.astype(np.uint8) if images else rows / 60
 
 
+# Methods that have a likelihood of their own, and refuse any other loss than cross-entropy.
+WITH_THEIR_OWN_LOSS = ("sgn",)
+
+
 def short_options(method, warmup):
     """Options with which a method goes through its phases in a short run, and needs no estimate of the noise."""
     entry = methods.describe(method)
@@ -74,6 +78,8 @@ def short_options(method, warmup):
         options.append(f"method.{entry.facts.estimates_unless}=0.2")
     if entry.facts and entry.facts.uses_transition:
         options.append("transition=symmetric:0.2")
+    if method in WITH_THEIR_OWN_LOSS:
+        options.append("loss=ce")
     return options
 
 
