@@ -85,8 +85,8 @@ class TwoStage(Method):
         return [setup.optimiser(first, span=(0, self._start)), corrected]
 
     @abstractmethod
-    def corrected(self, run: Epoch, loss: Loss, logits: Tensor, labels: Tensor) -> Tensor:
-        """Return the corrected loss of each row of a batch, (B,)."""
+    def corrected(self, run: Epoch, loss: Loss, logits: Tensor, labels: Tensor, place: int) -> Tensor:
+        """Return the corrected loss of each row of a batch, (B,). `place` is the number of the batch in its epoch."""
 
     def epoch(self, run: Epoch) -> Iterator[Step]:
         """Go once through all rows, in the first stage or in the second one."""
@@ -113,9 +113,9 @@ class TwoStage(Method):
 
     def _corrected_epoch(self, run: Epoch) -> Iterator[Step]:
         loss, values = self._loss_at(run.number), self._noise.values
-        for batch in run.batches():
+        for place, batch in enumerate(run.batches()):
             logits = self._networks[-1](batch.inputs)
-            value = self.corrected(run, loss, logits, batch.labels).mean()
+            value = self.corrected(run, loss, logits, batch.labels, place).mean()
             run.update(value, self._optimisers[-1])
             yield Step(value, batch.rows, logits, values)
 
@@ -156,7 +156,7 @@ class Forward(TwoStage):
         super().__init__(setup, name, estimator=estimator, estimation_epochs=estimation_epochs, fresh=fresh)
         refuse_partial_posterior(setup)
 
-    def corrected(self, run: Epoch, loss: Loss, logits: Tensor, labels: Tensor) -> Tensor:  # noqa: ARG002
+    def corrected(self, run: Epoch, loss: Loss, logits: Tensor, labels: Tensor, place: int) -> Tensor:  # noqa: ARG002
         """Return the loss of each row, for the posterior of its label."""
         return forward_losses(loss, logits, labels, self._noise.matrix)
 
@@ -203,11 +203,12 @@ class Reweighting(TwoStage):
         check_number(above=0, largest_weight=largest_weight)
         self._largest_weight = largest_weight
 
-    def corrected(self, run: Epoch, loss: Loss, logits: Tensor, labels: Tensor) -> Tensor:  # noqa: ARG002
+    def corrected(self, run: Epoch, loss: Loss, logits: Tensor, labels: Tensor, place: int) -> Tensor:  # noqa: ARG002
         """Return the weighted loss of each row."""
         posterior = true_posterior(loss, logits.detach())
         weights = importance(posterior, labels, self._noise.matrix, self._largest_weight)
-        return weights.to(logits.dtype) * loss(logits, labels)
+        losses: Tensor = loss(logits, labels)
+        return weights.to(losses.dtype) * losses
 
 
 class Backward(TwoStage):
@@ -243,7 +244,7 @@ class Backward(TwoStage):
         if floor:
             refuse_partial_posterior(setup)
 
-    def corrected(self, run: Epoch, loss: Loss, logits: Tensor, labels: Tensor) -> Tensor:  # noqa: ARG002
+    def corrected(self, run: Epoch, loss: Loss, logits: Tensor, labels: Tensor, place: int) -> Tensor:  # noqa: ARG002
         """Return the estimated loss of the true label of each row."""
         return backward_losses(loss, logits, labels, self._inverse, self._floor)
 
