@@ -9,8 +9,9 @@ from synthetic import MATRICES, problem, random_probabilities
 
 from postmax import estimate_transition
 from postmax.estimation import network
+from postmax.estimation.diagonal_form import initial_parameters, matrix_of, parameters_of
 from postmax.estimation.evidence import gather_evidence
-from postmax.estimation.volmin import VolumeMinimisation, _initial, _matrix, _off_diagonal
+from postmax.estimation.volmin import VolumeMinimisation
 
 
 def random_off(k, seed=0):
@@ -34,34 +35,34 @@ def test_the_objective_is_the_published_one(k, weight):
 
 @pytest.mark.parametrize("k", [2, 5])
 def test_parameters_and_matrix_are_inverse_to_each_other(k):
-    matrix = _matrix(random_off(k))
+    matrix = matrix_of(random_off(k))
     torch.testing.assert_close(matrix.sum(1), torch.ones(k, dtype=torch.float64))
     assert (matrix.argmax(1) == torch.arange(k)).all()
-    torch.testing.assert_close(_matrix(_off_diagonal(matrix)), matrix)
+    torch.testing.assert_close(matrix_of(parameters_of(matrix)), matrix)
 
 
 def test_zeros_and_ties_of_a_matrix_have_finite_parameters():
     matrix = torch.tensor([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.1, 0.2, 0.7]]).double()
-    off = _off_diagonal(matrix)
+    off = parameters_of(matrix)
     assert off.isfinite().all()
-    torch.testing.assert_close(_matrix(off), matrix, atol=1e-8, rtol=0)
+    torch.testing.assert_close(matrix_of(off), matrix, atol=1e-8, rtol=0)
 
 
 @pytest.mark.parametrize(("k", "published"), [(10, -2.0), (100, -4.5)])
 def test_the_start_is_the_published_one(k, published):
-    assert _initial(k) == pytest.approx(torch.full((k, k), published), abs=0.02)
+    assert initial_parameters(k) == pytest.approx(torch.full((k, k), published), abs=0.02)
 
 
 @pytest.mark.parametrize("k", [2, 3, 10, 1000])
 def test_at_the_start_about_half_of_the_labels_or_more_are_kept(k):
-    assert 0.45 < float(_matrix(_initial(k).double()).diagonal().mean()) < 0.7
+    assert 0.45 < float(matrix_of(initial_parameters(k).double()).diagonal().mean()) < 0.7
 
 
 def test_the_matrix_for_a_given_posterior_is_a_minimum():
     data = problem(MATRICES[3], 500, separation=3)
     method = VolumeMinimisation()
     solution = method.solve((data.clean, data.labels), 3)
-    off = _off_diagonal(solution.matrix)
+    off = parameters_of(solution.matrix)
     best = float(method._objective(data.clean, data.labels, off))
     for i in range(3):
         for j in range(3):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -10,12 +9,12 @@ from torch import Tensor, nn
 
 from postmax.estimation.catalogue import register
 from postmax.estimation.counts import keep_unseen, prior_behind
+from postmax.estimation.diagonal_form import initial_parameters, log_volume, matrix_of, parameters_of
 from postmax.estimation.estimator import RowTensors, Solution
 from postmax.estimation.evidence import Evidence
 from postmax.estimation.network import Copies, train
 
 _STEPS = 50
-_LEAST_VOLUME = 1e-6
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class VolumeMinimisation:
         features, k = evidence.require_features("VolMinNet"), evidence.num_classes
         generator = torch.Generator().manual_seed(evidence.seed)
         network = Copies(1, features, k, generator)
-        off = nn.Parameter(_initial(k))
+        off = nn.Parameter(initial_parameters(k))
 
         def loss(logits: Tensor, labels: Tensor) -> Tensor:
             return self._objective(logits.softmax(1), labels, off)
@@ -48,7 +47,7 @@ class VolumeMinimisation:
     def solve(self, rows: RowTensors, num_classes: int, start: Solution | None = None) -> Solution:
         """Return the best matrix for the trained network."""
         posterior, labels = rows
-        off = _initial(num_classes).double() if start is None else _off_diagonal(start.matrix)
+        off = initial_parameters(num_classes).double() if start is None else parameters_of(start.matrix)
         off.requires_grad_()
         optimiser = torch.optim.LBFGS([off], max_iter=_STEPS, line_search_fn="strong_wolfe")
 
@@ -59,36 +58,13 @@ class VolumeMinimisation:
             return value.detach()
 
         optimiser.step(objective)
-        matrix = keep_unseen(_matrix(off.detach()), labels)
+        matrix = keep_unseen(matrix_of(off.detach()), labels)
         return Solution(matrix, prior_behind(matrix, labels))
 
     def _objective(self, posterior: Tensor, labels: Tensor, off: Tensor) -> Tensor:
-        matrix = _matrix(off)
+        matrix = matrix_of(off)
         likelihood = (posterior * matrix.T[labels]).sum(1).clamp_min(torch.finfo(posterior.dtype).tiny)
-        # With features that carry no information the volume goes to zero, where its logarithm has no gradient.
-        least = _LEAST_VOLUME * torch.eye(len(matrix), dtype=matrix.dtype)
-        volume: Tensor = torch.linalg.slogdet(matrix + least).logabsdet
-        return self.volume_weight * volume - likelihood.log().mean()
-
-
-def _initial(num_classes: int) -> Tensor:
-    """Return the published start (−2 for ten classes, −4.5 for a hundred): a label is kept about half of the time."""
-    share = min(0.5, 1.07 / (num_classes - 1))
-    return torch.full((num_classes, num_classes), math.log(share / (1 - share)))
-
-
-def _matrix(off: Tensor) -> Tensor:
-    """Return rows of I + σ(off) without its diagonal, normalised."""
-    k = len(off)
-    eye = torch.eye(k, dtype=off.dtype)
-    weights = eye + off.sigmoid() * (1 - eye)
-    return weights / weights.sum(1, keepdim=True)
-
-
-def _off_diagonal(matrix: Tensor) -> Tensor:
-    """Return the parameters of a matrix whose diagonal is the largest entry of each row."""
-    ratio = (matrix / matrix.diagonal()[:, None]).clamp(1e-9, 1 - 1e-9)
-    return (ratio / (1 - ratio)).log()
+        return self.volume_weight * log_volume(matrix) - likelihood.log().mean()
 
 
 register("volmin", VolumeMinimisation(), aliases=("volminnet",), order=7)
