@@ -15,17 +15,8 @@ from postmax.data.mixtures import largest
 from postmax.errors import InputError, LabelError
 
 MIXTURES = pytest.mark.parametrize("mixture", [cutmix, fmix])
-SHAPES = [
-    (9, 3, 8, 8),
-    (9, 1, 5, 12),
-    (9, 3, 96, 96),
-    (9, 2, 1, 1),
-    (9, 1, 1, 7),
-    (1, 3, 8, 8),
-    (9, 10),
-    (9, 1),
-    (1, 4),
-]
+IMAGES = [(9, 3, 8, 8), (9, 1, 5, 12), (9, 3, 96, 96), (9, 2, 1, 1), (9, 1, 1, 7), (1, 3, 8, 8)]
+FEATURES = [(9, 10), (9, 1), (1, 4)]
 
 
 def generator(seed=0):
@@ -37,7 +28,7 @@ def numbered(shape):
     return torch.arange(float(shape[0])).view(-1, *[1] * (len(shape) - 1)).expand(shape).contiguous()
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("shape", [*IMAGES, *FEATURES], ids=str)
 @MIXTURES
 def test_each_entry_is_of_the_row_or_its_partner_and_the_weight_counts_them(mixture, shape):
     count = shape[0]
@@ -89,7 +80,7 @@ def test_types_stay_and_gradients_flow(mixture, dtype):
     assert mixed.inputs.dtype == mixed.weight.dtype == dtype
     assert mixed.targets.dtype == torch.float32
     mixed.inputs.sum().backward()
-    # Over all rows of a batch, an entry is used as often as its own row and the row whose partner it is show it.
+    # Every mixed entry is one entry of the inputs.
     assert float(inputs.grad.sum()) == inputs.numel()
 
 
