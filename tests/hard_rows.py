@@ -74,6 +74,7 @@ def short_options(method, warmup):
     entry = methods.describe(method)
     options = [f"method.{name}={warmup}" for name in ("warmup_epochs", "ramp_epochs") if name in entry.options]
     options += ["method.unlabelled_weight=5"] if "unlabelled_weight" in entry.options else []  # for two classes
+    options += ["method.pretraining_lr=0.01"] if "pretraining_lr" in entry.options else []  # for two dozen steps
     if entry.facts and entry.facts.estimates_unless in entry.options:
         options.append(f"method.{entry.facts.estimates_unless}=0.2")
     if entry.facts and entry.facts.uses_transition:
