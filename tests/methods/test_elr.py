@@ -6,9 +6,10 @@ import pytest
 import torch
 from small_runs import small_config
 
-from postmax import methods
+from postmax import losses, methods
 from postmax.errors import InputError
 from postmax.methods.parts.early_learning import early_learning, remember
+from postmax.methods.parts.pull import pull
 from postmax.train.build import build
 
 
@@ -61,8 +62,14 @@ def test_a_sure_target_outweighs_a_label_that_contradicts_it():
 def test_presets():
     found = methods.describe("elr").presets
     assert found["cifar100"].options == {"memory": 0.9, "weight": 7.0}
-    trainer = build(small_config("method=elr", "method.preset=cifar10-asymmetric")).trainer
-    assert trainer.method._weight == 1.0
+    trainer = build(small_config("method=elr", "method.preset=cifar10-asymmetric", "loss=ce")).trainer
+    assert trainer.method._weight == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("loss", "expected"), [("ce", 1.0), ("gce", 0.2**0.7), ("sl-pml", 1 / 1.2**2 / 1.0 * 0.2)])
+def test_how_strongly_a_loss_pulls(loss, expected):
+    """By hand for five classes. The slope of SL is f''(D) = 1/(1 + D)², that of −log D is 1/D, and D is 1/5."""
+    assert pull(losses.get(loss, reduction="none"), 5) == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize("option", ["memory=1", "memory=-0.1", "weight=-1", "weight=x"])

@@ -13,6 +13,7 @@ from postmax.methods.facts import Facts, Preset
 from postmax.methods.method import Epoch, Method, Setup, Step
 from postmax.methods.parts.early_learning import early_learning, remember
 from postmax.methods.parts.options import check_number
+from postmax.methods.parts.pull import pull
 
 
 class ELR(Method):
@@ -26,14 +27,15 @@ class ELR(Method):
     Args:
         setup: What the loop offers.
         memory: The share of the old target that is kept when a row is seen again, β in the paper.
-        weight: The weight of the second term, λ in the paper.
+        weight: The weight of the second term, λ in the paper, for cross-entropy. For other losses it is multiplied by
+            how strongly they pull.
     """
 
     def __init__(self, setup: Setup, *, memory: float = 0.7, weight: float = 3.0) -> None:
         super().__init__(setup)
         check_number(least=0, below=1, memory=memory)
         check_number(least=0, weight=weight)
-        self._memory, self._weight = memory, weight
+        self._memory, self._weight = memory, weight * pull(setup.loss, setup.train.num_classes)
         self.answer = setup.network()
         self._optimiser = setup.optimiser(list(self.answer.parameters()))
         self._targets = setup.row_state("targets", (setup.train.num_classes,))
@@ -67,7 +69,8 @@ register(
         remembers="a mean of earlier posteriors, K numbers",
         posterior="The remembered predictions are posteriors of the loss, and the term compares posteriors.",
         deviations="The released code also cuts the probabilities of the network at 1e-4, where they then have no "
-        "gradient. Here only the remembered targets are cut, which is enough to keep the term finite.",
+        "gradient. Here only the remembered targets are cut, which is enough to keep the term finite. The weight of "
+        "the term is multiplied by how strongly the loss pulls, compared with cross-entropy.",
     ),
     presets={
         "cifar10-symmetric": Preset(
