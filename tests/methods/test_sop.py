@@ -1,11 +1,15 @@
 """SOP against its published formulas, written as loops over rows and classes."""
 
+import math
+
 import pytest
 import torch
 from small_runs import small_config
 from torch import nn
 
+from postmax import losses
 from postmax.errors import InputError
+from postmax.methods import sop
 from postmax.train.build import build
 
 
@@ -18,7 +22,7 @@ def by_hand(network, batch, u, v):
         index = int(batch.rows[row])
         added = [u[index, 0] ** 2 if k == label else torch.tensor(0.0) for k in range(2)]
         taken = [v[index, k] ** 2 if k != label else torch.tensor(0.0) for k in range(2)]
-        q = torch.stack([(p[k] + added[k] - taken[k].detach()).clamp_min(1e-4) for k in range(2)])
+        q = torch.stack([(p[k] + added[k] - taken[k].detach()).clamp_min(1e-12) for k in range(2)])
         q = q / q.sum()
         predicted = int(p.argmax())
         gap = sum((int(k == predicted) + added[k] - taken[k] - int(k == label)) ** 2 for k in range(2))
@@ -43,8 +47,9 @@ def test_one_step_is_the_published_one():
     step = next(trainer.steps(0))
     assert float(step.loss.detach()) == pytest.approx(float(value.detach()), rel=1e-5)
     after = trainer.save().part("state")
-    torch.testing.assert_close(after["u"], before["u"] - 3 * gradients[0])
-    torch.testing.assert_close(after["v"], before["v"] - 5 * gradients[1])
+    # The batch has 64 rows, and the rates are for 128.
+    torch.testing.assert_close(after["u"], before["u"] - 3 * 64 / 128 * gradients[0])
+    torch.testing.assert_close(after["v"], before["v"] - 5 * 64 / 128 * gradients[1])
     assert gradients[0].abs().max() > 0
     assert gradients[1].abs().max() > 0
     unseen = torch.ones(len(after["u"]), dtype=torch.bool)
@@ -70,6 +75,65 @@ def test_noise_variables_are_neither_decayed_nor_clipped_nor_scheduled():
 def test_a_loss_that_cannot_express_every_posterior_is_refused_before_anything_is_trained():
     with pytest.raises(InputError, match="cannot express every posterior"):
         build(small_config("method=sop", "loss=logit-clip"))
+
+
+@pytest.mark.parametrize("name", ["ce", "gce", "kl-pml", "sl-pml", "gan-pml", "js-pml", "sharpened-pml"])
+def test_what_the_loss_gets(name):
+    """Without noise the logits themselves, with the gradient of the loss; else those of the explained posterior."""
+    loss = losses.get(name, reduction="none")
+    generator = torch.Generator().manual_seed(0)
+    logits = 6 * torch.randn(20, 4, generator=generator)
+    logits[0] = torch.tensor([60.0, -60.0, 0.0, 1.0])
+    logits.requires_grad_()
+    labels, none = torch.arange(20) % 4, torch.zeros(20, 4)
+    plain, found = loss(logits, labels).sum(), loss(sop.explained_logits(loss, logits, none, none), labels).sum()
+    torch.testing.assert_close(found, plain)
+    torch.testing.assert_close(torch.autograd.grad(found, logits), torch.autograd.grad(plain, logits))
+    added = torch.zeros(20, 4).scatter(1, labels[:, None], torch.rand(20, 1, generator=generator))
+    (gradient,) = torch.autograd.grad(loss(sop.explained_logits(loss, logits, added, none), labels).sum(), logits)
+    assert gradient.isfinite().all()
+    p = torch.rand(20, 4, generator=generator).softmax(-1)
+    moved = sop.explained_logits(loss, loss.logits_of(p), added, none)
+    torch.testing.assert_close(loss.posterior(moved), (p + added) / (1 + added.sum(-1, keepdim=True)))
+
+
+def test_a_label_that_is_explained_does_not_move_the_network():
+    for name in ("ce", "sl-pml", "gan-pml"):
+        loss = losses.get(name, reduction="none")
+        logits = loss.logits_of(torch.tensor([[0.9998, 0.0001, 0.0001]])).requires_grad_()
+        label, added = torch.tensor([1]), torch.tensor([[0.0, 1.0, 0.0]])
+        moved = sop.explained_logits(loss, logits, added, torch.tensor([[1.0, 0.0, 0.0]]))
+        (gradient,) = torch.autograd.grad(loss(moved, label).sum(), logits)
+        assert gradient.abs().max() < 1e-3
+
+
+def test_the_further_terms_of_sop_plus_by_hand():
+    trainer = build(small_config("method=sop-plus", "method.view=strong", "loss=gan-pml")).trainer
+    loss = losses.get("gan-pml", reduction="none")
+    weak, strong = torch.tensor([[1.0, -1.0], [0.3, 0.0]]), torch.tensor([[0.5, 0.5], [-1.0, 2.0]])
+    added, taken = torch.tensor([[0.5, 0.0], [0.0, 0.0]]), torch.tensor([[0.0, 0.1], [0.2, 0.0]])
+    found = trainer.method._regulariser(loss, (weak, strong), added, taken)
+    p, s = loss.posterior(weak).tolist(), loss.posterior(strong).tolist()
+    disagreement = sum(p[i][k] * math.log(p[i][k] / s[i][k]) for i in range(2) for k in range(2)) / 2
+    q = [[max(p[i][k] + float(added[i, k] - taken[i, k]), 0) for k in range(2)] for i in range(2)]
+    mean = [sum(q[i][k] / sum(q[i]) for i in range(2)) / 2 for k in range(2)]
+    imbalance = -sum(math.log(m) for m in mean) / 2
+    assert float(found) == pytest.approx(0.9 * disagreement + 0.1 * imbalance, rel=1e-5)
+
+
+def test_the_further_terms_move_the_strong_view_alone():
+    trainer = build(small_config("method=sop-plus", "method.view=strong", "method.balance_weight=0")).trainer
+    weak, strong = (torch.randn(3, 2, requires_grad=True) for _ in range(2))
+    none = torch.zeros(3, 2)
+    trainer.method._regulariser(losses.get("ce"), (weak, strong), none, none).backward()
+    assert weak.grad is None or weak.grad.abs().max() == 0
+    assert strong.grad.abs().max() > 0
+
+
+@pytest.mark.parametrize("option", ["consistency_weight=-1", "balance_weight=x"])
+def test_options_of_sop_plus_that_cannot_be(option):
+    with pytest.raises(InputError, match=f"method.{option.partition('=')[0]} must be a number"):
+        build(small_config("method=sop-plus", f"method.{option}"))
 
 
 @pytest.mark.parametrize("option", ["lr_u=0", "lr_v=-1", "lr_u=x", "lr_v=true", "lr_u=null"])
