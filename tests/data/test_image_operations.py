@@ -1,5 +1,7 @@
 """Every operation against Pillow, image by image."""
 
+import colorsys
+
 import pytest
 import torch
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
@@ -103,3 +105,46 @@ def test_smoothing_is_that_of_pillow_and_spares_the_edge():
         assert torch.equal(mine[:, 0], image[:, 0])
     tiny = torch.randint(256, (4, 3, 2, 2)).to(torch.uint8)
     assert torch.equal(ours.sharpness(tiny, torch.zeros(4)), tiny)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_negatives_are_those_of_pillow(channels):
+    images = photographs(channels)
+    found = ours.invert(images, torch.zeros(len(images)))
+    for image, mine in zip(images, found, strict=True):
+        assert torch.equal(mine, from_pillow(ImageOps.invert(to_pillow(image))))
+
+
+def test_grey_versions_are_those_of_pillow():
+    images = photographs(3)
+    found = ours.grey(images, torch.zeros(len(images)))
+    for image, mine in zip(images, found, strict=True):
+        assert torch.equal(mine, from_pillow(to_pillow(image).convert("L")).expand(3, -1, -1))
+    single = photographs(1)
+    assert torch.equal(ours.grey(single, torch.zeros(len(single))), single)
+
+
+def test_hues_are_those_of_colorsys():
+    colours = torch.randint(256, (60, 3, 2, 3), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
+    colours[:8, :, 0, 0] = torch.tensor([[r, g, b] for r in (0, 255) for g in (0, 255) for b in (0, 255)]).byte()
+    turns = torch.linspace(-1.5, 1.5, 60, dtype=torch.float64)
+    found = ours.hue(colours, turns)
+    for image, mine, turn in zip(colours, found, turns.tolist(), strict=True):
+        for before, after in zip(image.flatten(1).T.tolist(), mine.flatten(1).T.tolist(), strict=True):
+            h, s, v = colorsys.rgb_to_hsv(*(value / 255 for value in before))
+            wanted = [255 * value for value in colorsys.hsv_to_rgb((h + turn) % 1, s, v)]
+            assert after == pytest.approx(wanted, abs=0.501)
+
+
+def test_hue_goes_round_the_wheel():
+    red = torch.tensor([200, 10, 10], dtype=torch.uint8).view(1, 3, 1, 1)
+    for turn, wanted in ((0, [200, 10, 10]), (1 / 3, [10, 200, 10]), (-1 / 3, [10, 10, 200]), (1 / 6, [200, 200, 10])):
+        assert ours.hue(red, torch.tensor([turn])).flatten().tolist() == wanted
+    images = photographs(3)
+    assert torch.equal(ours.hue(images, torch.zeros(len(images))), images)
+
+
+def test_a_sign_makes_a_factor_larger_or_smaller_than_one():
+    choice = ours.Operation(ours.contrast, 0, 0.9, signed=True, middle=1)
+    found = choice.strength(torch.tensor([0.0, 0.5, 0.5, 1.0]), torch.tensor([1, 0, 1, 1]))
+    assert found.tolist() == pytest.approx([1, 1.45, 0.55, 0.1])

@@ -5,7 +5,8 @@ import torch
 from scipy import stats
 
 import postmax as pm
-from postmax.data.mixup import beta, mixup
+from postmax.data.mixtures import beta
+from postmax.data.mixup import mixup
 from postmax.errors import InputError, LabelError
 
 

@@ -7,7 +7,7 @@ import torch
 
 from postmax.data import Augment, Statistics, StrongAugment
 from postmax.data.image_operations import OPERATIONS
-from postmax.data.strong import Policy
+from postmax.data.image_policy import Policy
 from postmax.errors import InputError
 
 PLAIN = Augment(padding=0, flip=False)

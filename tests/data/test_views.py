@@ -6,8 +6,20 @@ import pytest
 import torch
 
 from postmax import data
-from postmax.data import Augment, Batches, Dataset, Statistics, StrongAugment, Views, views_for
+from postmax.data import (
+    Augment,
+    AutoAugment,
+    Batches,
+    ContrastAugment,
+    Dataset,
+    DropAndAddNoise,
+    Statistics,
+    StrongAugment,
+    Views,
+    views_for,
+)
 from postmax.data.augment import standard
+from postmax.data.views import VIEW_NAMES
 from postmax.errors import InputError
 
 STATISTICS = Statistics((0.5, 0.4, 0.3), (0.2, 0.3, 0.1))
@@ -43,15 +55,49 @@ def test_the_views_of_images():
     assert views["weak"] == weak
     assert views["none"] == weak.evaluation()
     assert views["strong"] == StrongAugment(weak)
+    assert views["policy"] == AutoAugment(weak)
+    assert views["contrast"] == ContrastAugment(weak)
     with pytest.raises(InputError, match=r"unknown view 'strng'\. Did you mean 'strong'"):
         views["strng"]
 
 
-def test_every_view_of_features_is_the_features():
+@pytest.mark.parametrize("side", [(1, 1), (2, 2), (5, 3), (8, 8), (28, 28), (96, 96)])
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("name", VIEW_NAMES)
+def test_images_of_every_size_have_every_view(name, channels, side):
+    statistics = Statistics(STATISTICS.mean[:channels], STATISTICS.std[:channels])
+    view = Views(Augment(padding=4, statistics=statistics))[name]
+    images = torch.randint(256, (12, channels, *side), generator=torch.Generator().manual_seed(1)).to(torch.uint8)
+    kept = images.clone()
+    for count in (0, 1, 12):
+        found = view(images[:count], torch.Generator().manual_seed(0))
+        assert found.shape == (count, channels, *side)
+        assert found.dtype == torch.float32
+        assert found.isfinite().all()
+        assert torch.equal(found, view(images[:count], torch.Generator().manual_seed(0)))
+    assert torch.equal(images, kept)
+    if name != "none" and min(side) > 4:
+        assert not torch.equal(found, view(images, torch.Generator().manual_seed(1)))
+
+
+@pytest.mark.parametrize("name", VIEW_NAMES)
+def test_every_view_has_the_size_of_the_window(name):
+    images = torch.randint(256, (3, 3, 16, 20)).to(torch.uint8)
+    assert Views(Augment(padding=0, crop=12))[name](images, torch.Generator()).shape == (3, 3, 12, 12)
+
+
+@pytest.mark.parametrize("name", ["strong", "policy", "contrast"])
+def test_operations_on_colours_refuse_other_numbers_of_channels(name):
+    with pytest.raises(InputError, match=r"one or three channels, got 4: use the view 'weak'"):
+        Views(Augment())[name](torch.zeros(2, 4, 8, 8, dtype=torch.uint8), torch.Generator())
+
+
+def test_the_views_of_features():
     features = torch.randn(4, 2)
-    for name in ("none", "weak", "strong"):
-        assert Views()[name](features, torch.Generator()) is features
-        assert Views(Augment())[name](features, torch.Generator()) is features
+    assert Views()["none"](features, torch.Generator()) is features
+    assert Views()["weak"](features, torch.Generator()) is features
+    assert Views()["strong"] == Views()["policy"] == DropAndAddNoise(dropped=0.2, noise=0.1)
+    assert Views()["contrast"] == DropAndAddNoise(dropped=0.3, noise=0.2)
     with pytest.raises(InputError, match="unknown view"):
         Views()["crop"]
 
@@ -129,8 +175,25 @@ def test_views_of_an_epoch_win_over_those_of_the_batches():
 
 
 def test_rows_without_augmentation_have_every_view():
-    (batch,) = Batches(toy(), 23, views=("weak", "strong")).epoch(0)
+    (batch,) = Batches(toy(), 23, views=VIEW_NAMES).epoch(0)
     assert all(torch.equal(view, toy().inputs[batch.rows]) for view in batch.views)
+
+
+def test_batches_of_features_have_the_views_of_features():
+    dataset = Dataset("features", torch.randn(9, 4), torch.zeros(9, dtype=torch.int64), ("a",))
+    batches = Batches(dataset, 9, views=("weak", "strong", "contrast"), seed=3)
+    (batch,) = batches.epoch(4)
+    generator = data.generator_for(3, 4)
+    stored = dataset.inputs[torch.randperm(9, generator=generator)]
+    assert torch.equal(batch.views[0], stored)
+    assert torch.equal(batch.views[1], DropAndAddNoise(0.2, 0.1)(stored, generator))
+    assert torch.equal(batch.views[2], DropAndAddNoise(0.3, 0.2)(stored, generator))
+
+
+@pytest.mark.parametrize("name", VIEW_NAMES)
+def test_augmentations_of_images_return_features_as_they_are(name):
+    features = torch.randn(4, 2)
+    assert Views(Augment())[name](features, torch.Generator()) is features
 
 
 def test_a_function_is_the_weak_view_alone():

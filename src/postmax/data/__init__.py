@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from postmax.data.arrays import MappedArray, read_npz
 from postmax.data.augment import Augment, Draw, standard
+from postmax.data.auto_augment import AutoAugment
 from postmax.data.batches import Batch, Batches, generator_for
 from postmax.data.catalogue import Needed, Request, absent, is_clean, load, names, needed_files, register, splits
 from postmax.data.columns import read_columns
+from postmax.data.contrast import ContrastAugment
+from postmax.data.cutmix import cutmix
 from postmax.data.dataset import Dataset, RowSource, Statistics
+from postmax.data.feature_views import DropAndAddNoise
 from postmax.data.files import data_root
+from postmax.data.fmix import fmix
 from postmax.data.getting import get
 from postmax.data.idx import read_idx
 from postmax.data.image_files import ImageFiles
 from postmax.data.image_folder import read_image_folder
 from postmax.data.label_column import LabelColumn, read_labels, write_labels
-from postmax.data.mixup import Mixed, mixup
+from postmax.data.mixtures import Mixed
+from postmax.data.mixup import mixup
 from postmax.data.normalisation import STATISTICS, channel_statistics
 from postmax.data.strong import StrongAugment
 from postmax.data.table_encoder import TableEncoder
@@ -25,10 +31,13 @@ __all__ = [
     "STATISTICS",
     "Augment",
     "Augmentation",
+    "AutoAugment",
     "Batch",
     "Batches",
+    "ContrastAugment",
     "Dataset",
     "Draw",
+    "DropAndAddNoise",
     "ImageFiles",
     "LabelColumn",
     "MappedArray",
@@ -42,7 +51,9 @@ __all__ = [
     "Views",
     "absent",
     "channel_statistics",
+    "cutmix",
     "data_root",
+    "fmix",
     "generator_for",
     "get",
     "is_clean",

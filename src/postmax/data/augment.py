@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from postmax.data.dataset import Statistics
+from postmax.data.feature_views import are_features
 from postmax.data.normalisation import STATISTICS
 from postmax.data.pixels import mirror_some, scale_and_shift, windows
 from postmax.errors import InputError
@@ -104,7 +105,7 @@ class Augment:
 
     def __call__(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Draw random numbers and apply them. Without a generator they come from torch's global one."""
-        if images.dim() == 2 and images.is_floating_point():
+        if are_features(images):
             return images
         return self.apply(images, self.draw(images, generator))
 
@@ -115,8 +116,8 @@ class Augment:
             InputError: If these are not uint8 images (B, C, H, W), the window is larger than the padded image, or the
                 padding cannot be reflected.
         """
-        count, _, height, width = _image_shape(images)
-        rows, columns = self._window(height, width)
+        count, _, height, width = image_shape(images)
+        rows, columns = self.window(height, width)
         top_places, left_places = height + 2 * self.padding - rows + 1, width + 2 * self.padding - columns + 1
         if min(top_places, left_places) < 1:
             raise InputError(
@@ -149,8 +150,8 @@ class Augment:
 
     def crop_and_flip(self, images: Tensor, draw: Draw) -> Tensor:
         """Return the windows of the images as drawn, mirrored where it is drawn: uint8, the first half of `apply`."""
-        _, _, height, width = _image_shape(images)
-        rows, columns = self._window(height, width)
+        _, _, height, width = image_shape(images)
+        rows, columns = self.window(height, width)
         if self.padding and (self.random or self.crop is not None):  # otherwise the window is the image itself
             mode = "constant" if self.padding_mode == "zeros" else "reflect"
             images = F.pad(images, (self.padding,) * 4, mode=mode)
@@ -160,16 +161,20 @@ class Augment:
             images = mirror_some(images, draw.flip)
         return images
 
-    def normalise(self, windows: Tensor, draw: Draw) -> Tensor:
-        """Return uint8 windows as normalised floats, blanked as drawn: the second half of `apply`."""
+    def normalise(self, windows: Tensor, draw: Draw | None = None) -> Tensor:
+        """Return uint8 windows as normalised floats, blanked as drawn: the second half of `apply`.
+
+        Without a draw nothing is blanked.
+        """
         _, channels, rows, columns = windows.shape
         scale, shift = scale_and_shift(self.statistics, channels, windows.device)
         pixels = windows.to(torch.float32).mul_(scale).add_(shift)
-        if self.cutout and self.random:
+        if self.cutout and self.random and draw is not None:
             pixels.mul_(self._kept(draw, rows, columns))
         return pixels.to(self.dtype)
 
-    def _window(self, height: int, width: int) -> tuple[int, int]:
+    def window(self, height: int, width: int) -> tuple[int, int]:
+        """Return the numbers of rows and columns of the result, for images of this size."""
         return (height, width) if self.crop is None else (self.crop, self.crop)
 
     def _kept(self, draw: Draw, rows: int, columns: int) -> Tensor:
@@ -213,7 +218,12 @@ def standard(name: str, **changes: Any) -> Augment:
     return Augment(**{"statistics": STATISTICS[name], **settings.get(name.partition(":")[0], still), **changes})
 
 
-def _image_shape(images: Tensor) -> tuple[int, int, int, int]:
+def image_shape(images: Tensor) -> tuple[int, int, int, int]:
+    """Return B, C, H and W of a batch of images.
+
+    Raises:
+        InputError: If these are not uint8 images (B, C, H, W).
+    """
     if images.dtype != torch.uint8 or images.dim() != 4:
         raise InputError(
             f"augmentation is for uint8 images (B, C, H, W), got {images.dtype} of shape {tuple(images.shape)}. "

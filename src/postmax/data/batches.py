@@ -15,7 +15,7 @@ from postmax.data.augment import Augment
 from postmax.data.dataset import Dataset, RowSource
 from postmax.data.prefetch import read_ahead
 from postmax.data.shrinking import shrink
-from postmax.data.views import Augmentation, Views
+from postmax.data.views import VIEW_NAMES, Augmentation, Views
 from postmax.errors import InputError
 
 
@@ -49,7 +49,8 @@ class Batches:
         dataset: The data set.
         batch_size: The number of rows in a batch; the last batch of an epoch may have fewer.
         augment: What is done to the rows: `Views`, an `Augment`, or a function from rows and a CPU generator to what
-            the network gets. By default the rows stay as they are.
+            the network gets. By default rows stay as they are, except features in the views "strong", "policy" and
+            "contrast".
         views: The names of the views that `epoch` gives if it is not told otherwise.
         shuffle: A new random order in each epoch; otherwise the order of the data set.
         side_in: Gives the side to which images are shrunk in an epoch, from the number of the epoch; None for images as
@@ -176,7 +177,7 @@ class Batches:
     def _augmentations(self, names: Sequence[str]) -> tuple[Augmentation, ...]:
         """Return the augmentation of each named view."""
         if not names:
-            raise InputError("a batch has at least one view; name one of none, weak, strong.")
+            raise InputError(f"a batch has at least one view; name one of {', '.join(VIEW_NAMES)}.")
         if self.augment is None or isinstance(self.augment, Views | Augment):
             known = self.augment if isinstance(self.augment, Views) else Views(self.augment)
             return tuple(known[name] for name in names)

@@ -1,8 +1,9 @@
-"""Operations of RandAugment on a whole batch of uint8 images, each image with a strength of its own.
+"""Operations on a whole batch of uint8 images, each image with a strength of its own.
 
 Every operation takes images, uint8 (B, C, H, W) with one or three channels, and one number for each image, (B,), and
 returns new uint8 images. The results are those of Pillow, to within one grey level where Pillow rounds; geometric
-operations take the nearest pixel and fill with black, as Pillow does by default.
+operations take the nearest pixel and fill with black, as Pillow does by default. `hue` rounds once,
+at the end; Pillow also rounds hue and saturation.
 """
 
 from __future__ import annotations
@@ -60,6 +61,11 @@ def solarize(images: Tensor, threshold: Tensor) -> Tensor:
     return torch.where(images < _per_image(threshold), images, 255 - images)
 
 
+def invert(images: Tensor, strength: Tensor) -> Tensor:  # noqa: ARG001
+    """Return the negatives of the images."""
+    return 255 - images
+
+
 def brightness(images: Tensor, factor: Tensor) -> Tensor:
     """Return the images blended with black: 0 is black, 1 the image itself."""
     return _blend(torch.zeros_like(images), images, factor)
@@ -68,6 +74,35 @@ def brightness(images: Tensor, factor: Tensor) -> Tensor:
 def colour(images: Tensor, factor: Tensor) -> Tensor:
     """Return the images blended with their grey version: 0 is grey, 1 the image itself."""
     return _blend(_grey(images).expand_as(images), images, factor)
+
+
+def grey(images: Tensor, strength: Tensor) -> Tensor:  # noqa: ARG001
+    """Return the grey version of the images, with as many channels as before."""
+    return _grey(images).expand_as(images)
+
+
+def hue(images: Tensor, turn: Tensor) -> Tensor:
+    """Return the images with their hue moved by this part of the colour wheel: 1/3 makes red pixels green.
+
+    The largest and the smallest of the three channels of a pixel stay as they are. Grey images have no hue.
+    """
+    if images.shape[1] == 1:
+        return images
+    pixels = images.float()
+    red, green, blue = pixels.unbind(1)
+    largest, smallest = pixels.amax(1), pixels.amin(1)
+    chroma = largest - smallest
+    scale = 1 / chroma.clamp_min(1)  # a pixel without chroma is grey, whatever its hue
+    sextant = torch.where(
+        largest == red,
+        (green - blue) * scale,
+        torch.where(largest == green, 2 + (blue - red) * scale, 4 + (red - green) * scale),
+    )
+    sextant = sextant + 6 * turn.float().view(-1, 1, 1)
+    # Every channel is the same function of the hue, a third of the wheel apart: a plateau, a slope, a valley, a slope.
+    places = torch.stack([(sextant + start) % 6 for start in (5, 3, 1)], 1)
+    depth = torch.minimum(places, 4 - places).clamp(0, 1)
+    return (largest[:, None] - chroma[:, None] * depth + 0.5).clamp(0, 255).to(torch.uint8)
 
 
 def contrast(images: Tensor, factor: Tensor) -> Tensor:
@@ -131,6 +166,12 @@ class Operation(NamedTuple):
         high: The strength at magnitude 1.
         signed: Whether the strength is negative for half of the images.
         whole: Whether the strength is a whole number.
+        middle: What the strength is added to: 1 for a factor that makes more or less of something.
+
+    Example:
+        >>> change = Operation(brightness, 0, 0.9, signed=True, middle=1)
+        >>> change.strength(torch.tensor([0.0, 1.0, 1.0]), torch.tensor([0, 0, 1])).tolist()
+        [1.0, 1.9, 0.09999999999999998]
     """
 
     apply: ImageFunction
@@ -138,6 +179,16 @@ class Operation(NamedTuple):
     high: float = 0.0
     signed: bool = False
     whole: bool = False
+    middle: float = 0.0
+
+    def strength(self, magnitude: Tensor, negative: Tensor) -> Tensor:
+        """Return the strength for each magnitude from 0 to 1, in float64; `negative` is 1 where the sign is minus."""
+        strength = self.low + (self.high - self.low) * magnitude.double()
+        if self.whole:
+            strength = strength.floor()
+        if self.signed:
+            strength = strength * (1 - 2 * negative)
+        return strength + self.middle
 
 
 # The operations and ranges of FixMatch (Sohn et al. 2020), whose RandAugment semi-supervised methods use.
@@ -180,8 +231,8 @@ def _grey(images: Tensor) -> Tensor:
     """Return (B, 1, H, W): the grey version of images; grey images are their own."""
     if images.shape[1] == 1:
         return images
-    weights = torch.tensor(_LUMA, device=images.device).view(1, 3, 1, 1)
-    return ((images.long() * weights).sum(1, keepdim=True).add_(1 << 15) >> 16).to(torch.uint8)
+    red, green, blue = (images[:, channel, None].int() * weight for channel, weight in enumerate(_LUMA))
+    return ((red + green + blue).add_(1 << 15) >> 16).to(torch.uint8)
 
 
 def _blend(degenerate: Tensor, images: Tensor, factor: Tensor) -> Tensor:

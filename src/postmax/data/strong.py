@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from postmax.data.augment import Augment, Draw
+from postmax.data.feature_views import are_features
 from postmax.data.image_operations import OPERATIONS
+from postmax.data.image_policy import Policy, crop_change_and_blank
 from postmax.errors import InputError
-
-
-class Policy(NamedTuple):
-    """The operations that each image of a batch goes through: (n, B) each, for n operations one after the other.
-
-    Attributes:
-        operation: The position of the operation in `OPERATIONS`.
-        magnitude: How strong it is, from 0 to 1.
-        negative: 1 where a strength that can have a sign is negative.
-    """
-
-    operation: Tensor
-    magnitude: Tensor
-    negative: Tensor
 
 
 @dataclass(frozen=True)
@@ -60,7 +47,7 @@ class StrongAugment:
 
     def __call__(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Draw and apply. Without a generator the numbers come from torch's global one."""
-        if images.dim() == 2 and images.is_floating_point():
+        if are_features(images):
             return images
         draw = replace(self.weak, random=True).draw(images, generator)
         return self.apply(images, draw, self.draw(len(images), generator))
@@ -77,28 +64,4 @@ class StrongAugment:
 
     def apply(self, images: Tensor, draw: Draw, policy: Policy) -> Tensor:
         """Return the images augmented as drawn, on the device of the images."""
-        draw = Draw(*(numbers.to(images.device, non_blocking=True) for numbers in draw))
-        policy = Policy(*(numbers.to(images.device, non_blocking=True) for numbers in policy))
-        windows = replace(self.weak, random=True).crop_and_flip(images, draw)
-        for one_of_each in zip(*policy, strict=True):
-            windows = _apply_each(windows, Policy(*one_of_each))
-        return self._with_cutout(min(windows.shape[2:])).normalise(windows, draw)
-
-    def _with_cutout(self, side: int) -> Augment:
-        cutout = self.cutout if self.cutout is not None else self.weak.cutout or side // 2
-        return replace(self.weak, cutout=cutout, random=True)
-
-
-def _apply_each(images: Tensor, policy: Policy) -> Tensor:
-    """Apply one operation to each image; images with the same operation are changed together."""
-    changed = images.clone()
-    for number, operation in enumerate(OPERATIONS.values()):
-        chosen = (policy.operation == number).nonzero()[:, 0]
-        if len(chosen):
-            strength = operation.low + (operation.high - operation.low) * policy.magnitude[chosen].double()
-            if operation.whole:
-                strength = strength.floor()
-            if operation.signed:
-                strength = strength * (1 - 2 * policy.negative[chosen])
-            changed[chosen] = operation.apply(images[chosen], strength)
-    return changed
+        return crop_change_and_blank(images, self.weak, draw, policy, OPERATIONS, self.cutout)

@@ -1,8 +1,14 @@
-"""Views: what is done to the images of a batch, by name.
+"""Views: what is done to the rows of a batch, by name.
 
-"none" is normalisation alone, "weak" is what a data set is usually trained with (such as a random crop and flip), and
-"strong" is RandAugment and cutout on top of it. A method that compares several views of the same images asks for them
-in one call: `batches.epoch(0, views=("weak", "strong"))`.
+* "none" is normalisation alone.
+* "weak" is what a data set is usually trained with, such as a random crop and flip.
+* "strong" is RandAugment and cutout on top of it.
+* "policy" is AutoAugment and cutout on top of it.
+* "contrast" is that of contrastive learning: a resized crop, a flip and other colours.
+
+Features have no crop, flip or colours. Their views "none" and "weak" are the rows themselves; in the other views some
+features are dropped and all get a little noise. A method that compares several views of the same rows asks for them in
+one call: `batches.epoch(0, views=("weak", "strong"))`.
 """
 
 from __future__ import annotations
@@ -15,37 +21,47 @@ import torch
 from torch import Tensor
 
 from postmax.data.augment import Augment
+from postmax.data.auto_augment import AutoAugment
 from postmax.data.catalogue import usual_augmentation
+from postmax.data.contrast import ContrastAugment
 from postmax.data.dataset import Statistics
+from postmax.data.feature_views import DropAndAddNoise
 from postmax.data.strong import StrongAugment
 from postmax.registry import unknown_name
 
 Augmentation = Callable[[Tensor, torch.Generator], Tensor]
 AugmentKind = Literal["auto", "none", "crop", "crop-flip", "shift-flip"]
-VIEW_NAMES = ("none", "weak", "strong")
+VIEW_NAMES = ("none", "weak", "strong", "policy", "contrast")
 
 _CROP_AND_FLIP = Augment(padding=4)
 _SHIFT_AND_FLIP = Augment(padding=2, padding_mode="reflect", flip="alternate")
+_OF_FEATURES = {
+    "strong": DropAndAddNoise(dropped=0.2, noise=0.1),
+    "policy": DropAndAddNoise(dropped=0.2, noise=0.1),
+    "contrast": DropAndAddNoise(dropped=0.3, noise=0.2),
+}
 
 
 @dataclass(frozen=True)
 class Views:
-    """The three views of a data set.
+    """The views of a data set.
 
     Args:
-        weak: The weak augmentation with the statistics of the data set. None for features, which have no augmentation:
-            each of their views is the rows themselves.
+        weak: The weak augmentation with the statistics of the data set. None for features, which have views of their
+            own: see `DropAndAddNoise`. With None, images stay as they are in every view.
 
     Example:
         >>> views = Views(Augment(padding=4, cutout=8))
         >>> views["none"].random, views["weak"].cutout, views["strong"].operations
         (False, 8, 2)
+        >>> Views()["strong"]
+        DropAndAddNoise(dropped=0.2, noise=0.1)
     """
 
     weak: Augment | None = None
 
     def __getitem__(self, name: str) -> Augmentation:
-        """Return the augmentation called "none", "weak" or "strong".
+        """Return the augmentation of this name, one of `VIEW_NAMES`.
 
         Raises:
             InputError: If the name is another one.
@@ -53,10 +69,16 @@ class Views:
         if name not in VIEW_NAMES:
             raise unknown_name("view", name, VIEW_NAMES)
         if self.weak is None:
-            return _unchanged
-        if name == "strong":
-            return StrongAugment(self.weak)
-        return self.weak if name == "weak" else self.weak.evaluation()
+            return _OF_FEATURES.get(name, _unchanged)
+        weak = self.weak
+        of_images: dict[str, Augmentation] = {
+            "none": weak.evaluation(),
+            "weak": weak,
+            "strong": StrongAugment(weak),
+            "policy": AutoAugment(weak),
+            "contrast": ContrastAugment(weak),
+        }
+        return of_images[name]
 
     @classmethod
     def of(

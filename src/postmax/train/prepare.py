@@ -95,7 +95,7 @@ def prepare(config: RunConfig, seed: int) -> SeedData:
 
 
 def views_of(config: DataConfig, train: data.Dataset) -> data.Views:
-    """Return the views of the rows: how images are normalised and augmented. Features stay as they are."""
+    """Return the views of the rows: how images are normalised and augmented. Features have views of their own."""
     if isinstance(train.inputs, Tensor) and not _are_images(train.inputs):
         return data.Views()
     statistics = train.statistics or data.channel_statistics(train.inputs)
