@@ -121,3 +121,19 @@ def test_what_is_expected_of_noisy_labels(correction):
                 expected[..., given] += readings["model"][..., true] * float(noise.matrix[true, given])
     torch.testing.assert_close(found, expected)
     torch.testing.assert_close(found.sum(-1), torch.ones(5))
+
+
+def test_presets(monkeypatch):
+    monkeypatch.setattr(catalogue, "_METHODS", Registry("method"))
+
+    def make(found, *, alpha=1.0, beta=2.0):
+        return (found, alpha, beta)
+
+    published = methods.Preset({"alpha": 5.0, "beta": 6.0}, "a paper")
+    methods.register("mine", make, "of my own", presets={"cifar10": published})
+    assert methods.get("mine", None, preset="cifar10") == (None, 5.0, 6.0)
+    assert methods.get("mine", None, preset="cifar10", beta=7.0) == (None, 5.0, 7.0)
+    assert methods.get("mine", None) == (None, 1.0, 2.0)
+    with pytest.raises(InputError, match=r"unknown preset of the method mine 'cifar1'. Did you mean 'cifar10'"):
+        methods.get("mine", None, preset="cifar1")
+    assert methods.describe("mine").options == ("alpha", "beta", "preset")

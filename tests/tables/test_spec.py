@@ -138,6 +138,19 @@ def test_seeds_are_stacked_so_that_fewer_are_part_of_more():
             jobs(table(), "small", seeds=bad)
 
 
+def test_a_method_that_trains_one_seed_at_a_time_has_a_run_for_each_seed():
+    rows = [{"name": "CE", "set": {"loss": "ce"}}, {"name": "SOP", "set": {"loss": "ce", "method": "sop"}}]
+    columns = [{"name": "a"}, {"name": "b", "set": {"noise": "none"}}]
+    found = table(rows=rows, columns=columns, panels=[{"name": "all"}], reported={})
+    todo = jobs(found, "small", seeds=2, columns=["a"])
+    assert [(job.config.method.name, job.config.seeds) for job in todo] == [
+        ("standard", (0, 1)),
+        ("sop", (0,)),
+        ("sop", (1,)),
+    ]
+    assert [job.label for job in todo] == ["CE", "SOP · seed 0", "SOP · seed 1"]
+
+
 def test_rows_and_columns_are_chosen_without_regard_to_case():
     def names(**chosen):
         todo = jobs(table(), "small", seeds=1, columns=["Clean"], **chosen)

@@ -8,7 +8,14 @@ from small_runs import small_config
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import SGD, Adam, AdamW
-from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, MultiStepLR, OneCycleLR, SequentialLR
+from torch.optim.lr_scheduler import (
+    CosineAnnealingLR,
+    CosineAnnealingWarmRestarts,
+    LinearLR,
+    MultiStepLR,
+    OneCycleLR,
+    SequentialLR,
+)
 
 from postmax import losses
 from postmax.errors import DivergedError, InputError
@@ -16,7 +23,7 @@ from postmax.runs import execute
 from postmax.train.build import build
 from postmax.train.config import OptimiserConfig, ScheduleConfig
 from postmax.train.ema import Average
-from postmax.train.optimisers import add_l1, make_optimiser, set_rate
+from postmax.train.optimisers import ScheduledOptimiser, add_l1, make_optimiser, set_rate
 from postmax.train.schedules import rate
 from postmax.train.side_by_side import clip_lanes
 from postmax.train.trainer import OneSeedTrainer
@@ -317,3 +324,29 @@ def test_a_gradient_that_is_no_number_is_a_divergence(tmp_path):
     config = small_config("optimiser.clip_norm=1", "optimiser.lr=1e30", "loss={divergence: pearson, link: exp}")
     with pytest.raises(DivergedError, match="diverged in epoch"):
         execute(config, tmp_path)
+
+
+@pytest.mark.parametrize("final", [0.0, 0.05])
+def test_restarts(final):
+    expected = theirs(lambda o: CosineAnnealingWarmRestarts(o, 3 * STEPS, eta_min=final))
+    assert ours(name="restarts", period=3, final=final) == pytest.approx(expected, abs=1e-12)
+
+
+def test_late_linear():
+    found = ours(name="late-linear", milestones=(4,))
+    assert found[: 4 * STEPS + 1] == [1.0] * (4 * STEPS + 1)
+    falls = [a - b for a, b in zip(found[4 * STEPS :], found[4 * STEPS + 1 :], strict=False)]
+    assert falls == pytest.approx([1 / (5 * STEPS)] * len(falls))
+    assert found[-1] == pytest.approx(1 / (5 * STEPS))
+
+
+def test_a_span_stretches_the_schedule_over_some_epochs():
+    parameter = nn.Parameter(torch.zeros(1))
+    schedule = ScheduleConfig(name="cosine")
+    one = ScheduledOptimiser(SGD([parameter], lr=2.0), [parameter], OptimiserConfig(lr=2.0), schedule, (3, 5))
+    found = []
+    for step in range(TOTAL):
+        one.set_rate(step, STEPS, EPOCHS)
+        found.append(one.optimiser.param_groups[0]["lr"])
+    inside = [2 * rate(schedule, step, STEPS, 2) for step in range(2 * STEPS)]
+    assert found == pytest.approx([inside[0]] * 3 * STEPS + inside + [inside[-1]] * 4 * STEPS)

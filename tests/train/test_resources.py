@@ -1,8 +1,11 @@
 """What a method asks the loop for, and what the loop refuses."""
 
+import json
+
 import pytest
 import torch
-from small_runs import outcome, small_config, stop_after
+from safetensors.torch import load_file
+from small_runs import feature_archive, outcome, own_config, small_config, stop_after
 from torch import nn
 
 from postmax import methods
@@ -258,3 +261,136 @@ def test_steps_and_networks_are_counted(register, tmp_path):
     assert result["networks"] == 2
     assert result["steps"] == 4 * 8
     assert result["parameters"] == 30 * 4 + 4 + 4 * 2 + 2
+
+
+class WithHead(methods.Method):
+    """A network with a second head, which learns the same labels."""
+
+    def __init__(self, setup):
+        super().__init__(setup)
+        self.answer = setup.network()
+        self.head = setup.module("head", lambda: nn.Sequential(nn.Dropout(0.5), nn.Linear(4, 2)))
+        self.optimiser = setup.optimiser([*self.answer.parameters(), *self.head.parameters()])
+
+    def epoch(self, run):
+        for batch in run.batches():
+            features = self.answer.features(batch.inputs)
+            losses = (self.loss(head(features), batch.labels).mean() for head in (self.answer.fc, self.head))
+            value = sum(losses)
+            run.update(value, self.optimiser)
+            yield methods.Step(value, batch.rows)
+
+
+def test_a_module_is_saved_and_follows_the_mode_but_does_not_answer(register, tmp_path):
+    register(WithHead)
+    config = small_config("method=mine", "ema=0.9")
+    built = build(config)
+    first, again = built.trainer.method.head[1].weight, build(config).trainer.method.head[1].weight
+    assert torch.equal(first, again)
+    assert not torch.equal(first, build(small_config("method=mine", "seeds=1")).trainer.method.head[1].weight)
+    built.trainer.resources.train(False)
+    assert not built.trainer.method.head[0].training
+    assert built.trainer.networks == 1
+    execute(config, tmp_path / "whole")
+    stop_after(config, tmp_path / "stopped", 2)
+    execute(config, tmp_path / "stopped")
+    assert outcome(tmp_path / "stopped") == outcome(tmp_path / "whole")
+
+
+def test_two_modules_need_two_names(register):
+    class Twice(WithHead):
+        def __init__(self, setup):
+            super().__init__(setup)
+            setup.module("head", lambda: nn.Linear(1, 1))
+
+    register(Twice)
+    with pytest.raises(InputError, match="the name 'head' for two modules"):
+        build(small_config("method=mine"))
+
+
+class StopsEarly(Plain):
+    """Stops after two epochs, and says how many rows it has seen."""
+
+    def __init__(self, setup):
+        super().__init__(setup)
+        self.count = setup.state("count", torch.zeros((), dtype=torch.long))
+
+    def epoch(self, run):
+        self.count += 1
+        yield from super().epoch(run)
+
+    @property
+    def is_over(self):
+        return bool(self.count == 2)
+
+    def learnt(self):
+        return {"count": self.count}
+
+
+def test_a_method_may_stop_early_and_leave_what_it_learnt(register, tmp_path):
+    register(StopsEarly)
+    config = small_config("method=mine", "epochs=6", "evaluate_every=4")
+    told = []
+    result = execute(config, tmp_path / "whole", progress=told.append)
+    lines = [json.loads(line) for line in (tmp_path / "whole" / "metrics.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in lines] == [1, 2]
+    assert "test_accuracy" in lines[-1]
+    assert result["seeds"][0]["readings"]["model"]["last"]["epoch"] == 2
+    assert told[-1].seconds_left == 0
+    assert load_file(tmp_path / "whole" / "learnt.safetensors")["count"] == 2
+    stop_after(config, tmp_path / "stopped", 1)
+    execute(config, tmp_path / "stopped")
+    assert outcome(tmp_path / "stopped") == outcome(tmp_path / "whole")
+
+
+class Asks(Plain):
+    """Asks for the noise."""
+
+    def __init__(self, setup, *, which="estimate"):
+        super().__init__(setup)
+        self.noise = getattr(setup, which)()
+
+
+def test_a_method_may_ask_for_an_estimate_which_the_run_records(register, tmp_path, monkeypatch):
+    monkeypatch.setenv("POSTMAX_DATA", str(tmp_path / "data"))
+    register(Asks)
+    built = build(small_config("method=mine"))
+    assert built.data[0].estimate is built.trainer.method.noise
+    assert built.trainer.method.noise.rows == 456
+    execute(small_config("method=mine"), tmp_path / "run")
+    assert (tmp_path / "run" / "transition.json").exists()
+
+
+@pytest.mark.parametrize(("setting", "rate"), [("known", 0.2), ("symmetric:0.3", 0.3)])
+def test_a_method_may_ask_for_the_noise_that_the_configuration_names(register, setting, rate):
+    register(Asks)
+    trainer = build(small_config("method=mine", "method.which=transition", f"transition={setting}")).trainer
+    assert trainer.method.noise.matrix[0, 1] == pytest.approx(rate)
+
+
+def test_noise_that_is_not_known_is_refused(register, tmp_path):
+    register(Asks)
+    path = feature_archive(tmp_path / "mine.npz")
+    with pytest.raises(InputError, match="method=mine needs the noise, which is not known"):
+        build(own_config(path, "method=mine", "method.which=transition"))
+
+
+def test_passes_and_operations_are_counted(register, tmp_path):
+    register(Plain)
+    execute(small_config("method=mine", "method.networks=2"), tmp_path)
+    line = json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[0])
+    assert line["passes"] == 2 * 456
+    assert line["operations"] == 3 * 2 * 456 * 2 * (30 * 4 + 4 * 2)
+
+
+def test_features_and_passes_without_gradient_are_counted(register, tmp_path):
+    class Looks(WithHead):
+        def epoch(self, run):
+            run.evaluate(self.answer)
+            yield from super().epoch(run)
+
+    register(Looks)
+    execute(small_config("method=mine"), tmp_path)
+    line = json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[0])
+    assert line["passes"] == 456 + 456
+    assert line["operations"] == (456 + 3 * 456) * 2 * (30 * 4 + 4 * 2)

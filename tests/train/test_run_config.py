@@ -78,7 +78,10 @@ def test_no_unknown_key_is_passed_over(key):
         ("save_model=maybe", "save_model must be true or false, not 'maybe'"),
         ("data.decimal=;", "data.decimal must be one of '.', ',', not ';'"),
         ("optimiser.clip_norm=0", "optimiser.clip_norm must be a number above 0, or null, not 0"),
-        ("schedule.name=cosin", "schedule.name must be one of cosine, step, one-cycle, constant, not 'cosin'"),
+        (
+            "schedule.name=cosin",
+            "schedule.name must be one of cosine, step, one-cycle, constant, restarts, late-linear, not 'cosin'",
+        ),
         ("schedule.peak=1", "schedule.peak must be .* below 1"),
         ("selection=best", "selection must be one of last, noisy-val, oracle, not 'best'"),
         ("selection=noisy-val", "selection noisy-val needs data.validation_share, for example 0.1"),
@@ -362,6 +365,7 @@ CHANGES = {
     "schedule.gamma": 0.5,
     "schedule.peak": 0.2,
     "schedule.final": 0.1,
+    "schedule.period": 3,
 }
 
 

@@ -68,7 +68,7 @@ def crop_change_and_blank(
     draw = Draw(*(numbers.to(images.device, non_blocking=True) for numbers in draw))
     weak = replace(weak, random=True)
     windows = apply_policy(weak.crop_and_flip(images, draw), policy, operations)
-    side = weak.cutout or min(windows.shape[2:]) // 2 if cutout is None else cutout
+    side = (weak.cutout or min(windows.shape[2:]) // 2) if cutout is None else cutout
     return replace(weak, cutout=side).normalise(windows, draw)
 
 

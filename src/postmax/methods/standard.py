@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from postmax.methods.catalogue import register
+from postmax.methods.facts import Facts
 from postmax.methods.method import Epoch, Method, Setup, Step
 
 
@@ -28,4 +29,13 @@ class Standard(Method):
             yield Step(value, batch.rows, logits)
 
 
-register("standard", Standard, "one network trained with one loss")
+register(
+    "standard",
+    Standard,
+    "one network trained with one loss",
+    Facts(
+        idea="Minimise the loss of the labels as they are given. If anything is done about wrong labels, the loss does "
+        "it.",
+        source="the usual training of a classifier",
+    ),
+)

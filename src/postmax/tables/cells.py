@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
+from postmax import methods
 from postmax.runs.job import Job
 from postmax.tables.parts import Column, Part, Row
 from postmax.tables.spec import TableSpec
@@ -72,7 +73,6 @@ def cell_jobs(
         InputError: If a configuration is not valid. The message names its cell.
     """
     size = spec.scale(scale)
-    stacks = [tuple(seeds[start : start + size.stack]) for start in range(0, len(seeds), size.stack)]
     complete, checked_losses = Resolver(resolve), set[str]()
     found: dict[str, tuple[RunConfig, list[Placement]]] = {}
     for panel, row, column in product(spec.panels, rows, columns):
@@ -85,7 +85,7 @@ def cell_jobs(
                 set_key(content, key, value)
         content = with_overrides(content, overrides)
         place = Placement(panel.name, row.name, column.name, column.reading, tuned)
-        for stack in stacks:
+        for stack in _stacks(seeds, size.stack, make_config({**content, "seeds": seeds}, where=where)):
             config = complete(make_config({**content, "seeds": stack}, where=where))
             if (loss := config.loss.model_dump_json()) not in checked_losses:
                 # A wrong option is reported before the first run, not hours later when its own run begins.
@@ -95,9 +95,15 @@ def cell_jobs(
     parts: tuple[Sequence[Part], ...] = (spec.panels, rows, columns)
     axes = tuple(tuple(part.name for part in axis) for axis in parts)
     return tuple(
-        TableJob(config, _label(places, axes, config.seeds if len(stacks) > 1 else ()), tuple(places))
+        TableJob(config, _label(places, axes, config.seeds if len(config.seeds) < len(seeds) else ()), tuple(places))
         for config, places in found.values()
     )
+
+
+def _stacks(seeds: Sequence[int], size: int, config: RunConfig) -> list[tuple[int, ...]]:
+    """Return the seeds of each run. A method that cannot train seeds side by side has one seed in each run."""
+    size = size if methods.describe(config.method.name).one_network_one_loss else 1
+    return [tuple(seeds[start : start + size]) for start in range(0, len(seeds), size)]
 
 
 class Resolver:

@@ -103,7 +103,7 @@ class Scale(Section):
 
     Attributes:
         seeds: How many seeds, counted from 0, or a list of seeds.
-        stack: How many seeds one run trains side by side.
+        stack: How many seeds one run trains side by side. Methods that cannot do this train one seed in each run.
         set: Dotted keys of the configuration, with the values that they take at this scale.
         note: What a reader of the results should know about this scale.
         comparable: Whether the reported values are for the same network and data. If not, no difference is shown.
