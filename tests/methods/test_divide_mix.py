@@ -96,7 +96,34 @@ def test_losses_are_averaged_over_epochs(monkeypatch):
 
 def test_a_run_that_ends_in_the_warm_up_is_refused():
     with pytest.raises(InputError, match=r"warmup_epochs = 10 epochs, but the run has 4"):
-        build(small_config("method=divide-mix", "epochs=4"))
+        build(small_config("method=divide-mix", "method.warmup_epochs=10", "epochs=4"))
+
+
+@pytest.mark.parametrize(("epochs", "warmup"), [(2, 1), (30, 1), (300, 10)])
+def test_the_warm_up_takes_the_published_share(epochs, warmup):
+    assert build(small_config("method=divide-mix", f"epochs={epochs}")).trainer.method._warmup_epochs == warmup
+
+
+@pytest.mark.parametrize(("loss", "weight"), [("ce", 5.0), ("sl-pml", 5 * 2 / 9), ("gan-pml", 5 * 2 / 3)])
+def test_the_unlabelled_weight_suits_the_classes_and_the_loss(loss, weight):
+    """25 for ten classes is 5 for two. The slope of a loss at D = 1/2 is (1 − D) f''(D): 4/9 · 1/2 for SL, 2/3 for GAN.
+
+    For cross-entropy it is 1/p, which makes K = 2 the unit.
+    """
+    method = build(small_config("method=divide-mix", f"loss={loss}")).trainer.method
+    assert method._weight == pytest.approx(weight)
+    given = build(small_config("method=divide-mix", f"loss={loss}", "method.unlabelled_weight=7")).trainer.method
+    assert given._weight == 7
+
+
+def test_the_penalty_of_the_warm_up_is_finite_for_a_posterior_of_zero():
+    trainer = build(small_config(*SHORT, "loss=ce", "method.warmup_penalty=1", "model.hidden=[]")).trainer
+    with torch.no_grad():
+        for network in trainer.resources.networks:
+            network.fc.weight.mul_(1e4)
+    assert all(torch.isfinite(step.loss) for step in trainer.steps(0))
+    for network in trainer.resources.networks:
+        assert network.fc.weight.isfinite().all()
 
 
 def test_the_answer_is_the_mean_of_both_networks():

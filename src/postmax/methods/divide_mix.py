@@ -11,17 +11,21 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from postmax.data import Batch, mixup
+from postmax.data import Batch
 from postmax.errors import InputError
 from postmax.losses import Loss
 from postmax.methods.catalogue import register
+from postmax.methods.facts import Facts, Preset
 from postmax.methods.method import Epoch, Method, Setup, Step
 from postmax.methods.parts.batch_losses import refuse_batch_loss
 from postmax.methods.parts.clean_rows import clean_probability
 from postmax.methods.parts.ensemble import MeanOutputs
+from postmax.methods.parts.mixmatch import Aim, guess, mean_posterior, mix_and_match, one_sidedness, scaled_weight
 from postmax.methods.parts.options import check_number
 from postmax.methods.parts.pair import two_networks
+from postmax.methods.parts.phases import phase_epochs
 from postmax.methods.parts.ramps import ramp
+from postmax.methods.parts.strength import strength
 from postmax.methods.parts.targets import one_hot, sharpen
 
 _VIEWS = ("weak", "weak")
@@ -43,13 +47,17 @@ class DivideMix(Method):
 
     Args:
         setup: What the loop offers.
-        warmup_epochs: How many epochs come before the first division.
+        warmup_epochs: How many epochs come before the first division. By default the published share, 10 of 300, but at
+            least one.
         threshold: How probable a right label must be for a row to keep its label.
         temperature: The temperature of the sharpening.
         alpha: The parameter of mixup's Beta distribution.
-        unlabelled_weight: The weight of the unlabelled rows. Published values depend on the noise: 0 for CIFAR-10 with
-            20 % symmetric or with asymmetric noise, 25 for CIFAR-10 with 50 % or more, 25 to 150 for CIFAR-100.
-        ramp_epochs: Over how many epochs after the warm-up that weight rises from 0.
+        unlabelled_weight: The weight of the unlabelled rows. By default 25 for ten classes, in proportion for other
+            numbers of classes, and times the strength of the loss (`parts/strength.py`): beside a weak loss such as
+            SL-PML a weight that was chosen for cross-entropy would overrule the labels. Published values depend on the
+            noise; they are in the presets.
+        ramp_epochs: Over how many epochs after the warm-up that weight rises from 0. By default the published share, 16
+            of 300.
         warmup_penalty: The weight of the negative entropy of predictions in the warm-up; published as 1 for asymmetric
             noise and 0 otherwise.
         loss_memory: Over how many epochs the losses of a row are averaged before the rows are divided; published as 5
@@ -60,16 +68,21 @@ class DivideMix(Method):
         self,
         setup: Setup,
         *,
-        warmup_epochs: int = 10,
+        warmup_epochs: int | None = None,
         threshold: float = 0.5,
         temperature: float = 0.5,
         alpha: float = 4.0,
-        unlabelled_weight: float = 25.0,
-        ramp_epochs: int = 16,
+        unlabelled_weight: float | None = None,
+        ramp_epochs: int | None = None,
         warmup_penalty: float = 0.0,
         loss_memory: int = 1,
     ) -> None:
         super().__init__(setup)
+        classes = setup.train.num_classes
+        warmup_epochs = phase_epochs(warmup_epochs, 10 / 300, setup.epochs)
+        ramp_epochs = phase_epochs(ramp_epochs, 16 / 300, setup.epochs)
+        if unlabelled_weight is None:
+            unlabelled_weight = scaled_weight(25, classes) * strength(setup.loss, classes)
         check_number(least=0, below=1, threshold=threshold)
         check_number(above=0, temperature=temperature, alpha=alpha)
         check_number(least=0, unlabelled_weight=unlabelled_weight, warmup_penalty=warmup_penalty)
@@ -81,7 +94,7 @@ class DivideMix(Method):
                 f"divide-mix divides the rows after method.warmup_epochs = {warmup_epochs} epochs, but the run has "
                 f"{setup.epochs}: give more epochs, or a shorter warm-up."
             )
-        self._labels, self._classes = setup.train.labels, setup.train.num_classes
+        self._labels, self._classes = setup.train.labels, classes
         self._batch_size = setup.batch_size
         self._warmup_epochs, self._threshold, self._temperature = warmup_epochs, threshold, temperature
         self._alpha, self._weight, self._ramp_epochs = alpha, unlabelled_weight, ramp_epochs
@@ -111,7 +124,8 @@ class DivideMix(Method):
             logits = network(batch.inputs)
             value = loss(logits, batch.labels).mean()
             if self._warmup_penalty:
-                p = loss.posterior(logits)
+                # A posterior of exactly 0 has no gradient in p·log p.
+                p = loss.posterior(logits) + torch.finfo(logits.dtype).tiny
                 value = value + self._warmup_penalty * torch.special.xlogy(p, p).sum(-1).mean()
             run.update(value, self._optimisers[place])
             yield Step(value, batch.rows, logits)
@@ -140,7 +154,9 @@ class DivideMix(Method):
                 targets = [self._refined(loss, batch, logits[0], clean[batch.rows])]
                 if unlabelled is not None:
                     targets.append(self._guessed(loss, batches[1], logits[1], other))
-            value = self._mixed_loss(loss, network, batches, targets, weight, generator)
+            aims = [Aim(part.views, target) for part, target in zip(batches, targets, strict=True)]
+            found = mix_and_match(loss, network, aims[0], aims[1] if len(aims) > 1 else None, self._alpha, generator)
+            value = found.labelled.mean() + weight * found.unlabelled + one_sidedness(found.posterior)
             run.update(value, self._optimisers[place])
             rows, seen = (torch.cat(parts) for parts in ([b.rows for b in batches], [views[0] for views in logits]))
             yield Step(value, rows, seen, {"labelled": len(labelled) / len(trusted)})
@@ -148,41 +164,63 @@ class DivideMix(Method):
 
     def _refined(self, loss: Loss, batch: Batch, logits: Sequence[Tensor], clean: Tensor) -> Tensor:
         """Return targets for labelled rows: given labels and predictions, mixed as far as labels are trusted."""
-        predicted = _mean_posterior(loss, logits)
+        predicted = mean_posterior(loss, logits)
         trust = clean[:, None]
         return sharpen(trust * one_hot(batch.labels, self._classes) + (1 - trust) * predicted, self._temperature)
 
     def _guessed(self, loss: Loss, batch: Batch, logits: Sequence[Tensor], other: nn.Module) -> Tensor:
         """Return targets for unlabelled rows: the mean prediction of both networks."""
-        return sharpen(_mean_posterior(loss, [*logits, *(other(view) for view in batch.views)]), self._temperature)
-
-    def _mixed_loss(
-        self,
-        loss: Loss,
-        network: nn.Module,
-        batches: Sequence[Batch],
-        targets: Sequence[Tensor],
-        weight: float,
-        generator: torch.Generator,
-    ) -> Tensor:
-        """Return the loss of mixtures of all views of labelled and unlabelled rows."""
-        inputs = torch.cat([view for part in batches for view in part.views])
-        wanted = torch.cat([target for target in targets for _ in _VIEWS])
-        mixed = mixup(inputs, wanted, self._alpha, generator, at_least_half=True)
-        logits = network(mixed.inputs)
-        labelled = len(_VIEWS) * len(targets[0])
-        value = loss(logits[:labelled], mixed.targets[:labelled]).mean()
-        posterior = loss.posterior(logits)
-        if len(batches) > 1:
-            value = value + weight * (posterior[labelled:] - mixed.targets[labelled:]).square().mean()
-        # Without this term a network may call all rows one class. It is KL(uniform ‖ mean posterior).
-        mean = posterior.mean(0).clamp_min(torch.finfo(posterior.dtype).tiny)  # a mean of exactly 0 has no logarithm
-        total: Tensor = value - mean.log().mean() - math.log(self._classes)
-        return total
+        return guess(loss, [*logits, *(other(view) for view in batch.views)], self._temperature)
 
 
-def _mean_posterior(loss: Loss, logits: Sequence[Tensor]) -> Tensor:
-    return torch.stack([loss.posterior(outputs) for outputs in logits]).mean(0)
+_SOURCE = "Li, Socher and Hoi, DivideMix: Learning with noisy labels as semi-supervised learning, ICLR 2020"
+_TRAINING = {
+    "epochs": 300,
+    "batch_size": 64,
+    "optimiser.lr": 0.02,
+    "optimiser.momentum": 0.9,
+    "optimiser.weight_decay": 5e-4,
+    "schedule": "step",
+}
 
 
-register("divide-mix", DivideMix, "two networks that divide the rows for each other and learn with mixup")
+def _preset(warmup_epochs: int, unlabelled_weight: float, **options: float) -> Preset:
+    given = {"warmup_epochs": warmup_epochs, "unlabelled_weight": unlabelled_weight, "ramp_epochs": 16, **options}
+    return Preset(given, f"{_SOURCE}; released code and its authors' answers", _TRAINING)
+
+
+register(
+    "divide-mix",
+    DivideMix,
+    "two networks that divide the rows for each other and learn with mixup",
+    Facts(
+        idea=(
+            "A mixture of two distributions, fitted to the losses of all rows, says which labels are probably wrong. "
+            "These rows lose their labels, and MixMatch learns from both kinds of rows. Each of two networks uses the "
+            "division that the other one made, so that neither confirms its own mistakes."
+        ),
+        source=_SOURCE,
+        networks=2,
+        remembers="the losses of the last epochs, as many as loss_memory says",
+        posterior=(
+            "in all targets, in the squared error of unlabelled rows, and in the penalty against one-sided answers"
+        ),
+        deviations=(
+            "Numbers of epochs are shares of the training. The default weight of unlabelled rows grows with the number "
+            "of classes, over which the squared error is a mean, and with the strength of the loss. The penalty of the "
+            "warm-up is the negative entropy of the posterior. A division with an empty side is allowed."
+        ),
+    ),
+    presets={
+        "cifar10-symmetric-20": _preset(10, 0),
+        "cifar10-symmetric-50": _preset(10, 25),
+        "cifar10-symmetric-80": _preset(10, 25),
+        "cifar10-symmetric-90": _preset(10, 50, threshold=0.6, loss_memory=5),
+        "cifar10-asymmetric-40": _preset(10, 0, warmup_penalty=1.0),
+        "cifar10n": _preset(10, 0),
+        "cifar100-symmetric-20": _preset(30, 25),
+        "cifar100-symmetric-50": _preset(30, 150),
+        "cifar100-symmetric-80": _preset(30, 150),
+        "cifar100-symmetric-90": _preset(30, 150, threshold=0.6, loss_memory=5),
+    },
+)

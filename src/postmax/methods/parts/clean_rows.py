@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import torch
@@ -9,6 +10,9 @@ from torch import Tensor
 
 from postmax.errors import NotFiniteError
 from postmax.extras import need
+
+# A product such as 0.7 · 100 / 10 is a little more than 7 in floating point, and must not be rounded up to 8.
+_ROUNDING = 1e-9
 
 
 def smallest(losses: Tensor, share: float) -> Tensor:
@@ -24,6 +28,30 @@ def smallest(losses: Tensor, share: float) -> Tensor:
     """
     count = max(1, int(share * len(losses)))
     return losses.detach().argsort(stable=True)[:count]
+
+
+def smallest_of_each_class(losses: Tensor, labels: Tensor, share: float, classes: int) -> Tensor:
+    """Return a mask (N,) of the rows with the smallest losses among those with the same label.
+
+    Of each label the same number of rows is selected, `share` of N / K rounded up, or all rows if it has fewer. So hard
+    classes are not left out.
+
+    Args:
+        losses: The loss of each row, (N,).
+        labels: The label of each row, (N,).
+        share: The share of the rows to select, above 0, if all labels are equally frequent.
+        classes: K.
+
+    Example:
+        >>> smallest_of_each_class(torch.tensor([3.0, 1.0, 2.0, 9.0]), torch.tensor([0, 0, 0, 1]), 0.5, 2)
+        tensor([False,  True, False,  True])
+    """
+    count = math.ceil(share * len(losses) / classes - _ROUNDING)
+    chosen = torch.zeros_like(labels, dtype=torch.bool)
+    for label in labels.unique():
+        rows = (labels == label).nonzero()[:, 0]
+        chosen[rows[losses.detach()[rows].argsort(stable=True)[:count]]] = True
+    return chosen
 
 
 def clean_probability(losses: Tensor) -> Tensor:
