@@ -2,12 +2,13 @@
 
 import pytest
 import torch
-from small_runs import small_config
+from small_runs import estimate_of, small_config
 from torch import nn
 from torch.nn import functional as F
 
 from postmax.errors import InputError
 from postmax.train.build import build
+from postmax.transition import Transition
 
 
 def test_each_network_learns_from_the_rows_the_other_finds_easy():
@@ -52,14 +53,62 @@ def test_without_a_ramp_rows_are_left_out_from_the_start():
     assert step.values == {"kept": 0.75}
 
 
-@pytest.mark.parametrize("method", ["co-teaching", "divide-mix"])
+def test_the_share_of_wrong_labels_is_estimated_unless_it_is_given():
+    def estimate(train):
+        return estimate_of(Transition.symmetric(2, 0.25), train.classes, rate=0.25)
+
+    steps = build(small_config("method=co-teaching", "method.ramp_epochs=0"), estimate=estimate).trainer.steps(0)
+    assert next(steps).values == {"kept": 0.75}
+
+
+def test_what_to_do_if_nothing_can_be_estimated():
+    def estimate(train):
+        raise InputError(f"{len(train)} rows are too few.")
+
+    with pytest.raises(InputError, match=r"rows are too few. .* such as method.forget_rate=0.2"):
+        build(small_config("method=co-teaching"), estimate=estimate)
+
+
+@pytest.mark.parametrize(("epochs", "full"), [(100, 1), (60, 1), (8, 1), (3, 1), (1, 0)])
+def test_by_default_all_rows_are_used_in_the_first_epoch_and_fewer_after_a_twentieth(epochs, full):
+    trainer = build(small_config("method=co-teaching", "method.forget_rate=0.5", f"epochs={epochs}")).trainer
+    assert next(trainer.steps(0)).values["kept"] == (1 if full else 0.5)
+    if epochs > 1:
+        assert next(trainer.steps(max(2, epochs // 20) - 1)).values["kept"] == 0.5
+        assert next(trainer.steps(epochs - 1)).values["kept"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "changed_from"),
+    [((), None), (("late_beta=0.1",), 4), (("late_beta=0.1", "late_epochs=3"), 7), (("preset=cifar10",), 4)],
+)
+def test_adam_forgets_faster_in_the_last_part(options, changed_from):
+    given = ("method=co-teaching", "method.forget_rate=0.2", *(f"method.{option}" for option in options))
+    trainer = build(small_config(*given, "optimiser.name=adam", "epochs=10")).trainer
+    for epoch in range(10):
+        next(trainer.steps(epoch))
+        late = changed_from is not None and epoch >= changed_from
+        for found in trainer.resources.optimisers.values():
+            assert found.optimiser.param_groups[0]["betas"] == (0.1 if late else 0.9, 0.999)
+
+
+def test_other_optimisers_have_no_beta_to_change():
+    options = ("method=co-teaching", "method.forget_rate=0.2", "method.preset=cifar10", "optimiser.name=sgd")
+    next(build(small_config(*options)).trainer.steps(3))
+
+
+@pytest.mark.parametrize("method", ["co-teaching", "co-teaching-plus", "jocor", "divide-mix"])
 def test_a_loss_that_cannot_tell_rows_apart_is_refused(method):
     with pytest.raises(InputError, match="one number for a whole batch"):
         build(small_config(f"method={method}", "loss=dmi", "epochs=20"))
 
 
 @pytest.mark.parametrize(
-    "option", ["forget_rate=1", "forget_rate=-0.1", "ramp_epochs=-1", "ramp_epochs=2.5", "forget_rate=x"]
+    "option",
+    [
+        *("forget_rate=1", "forget_rate=-0.1", "forget_rate=x", "ramp_epochs=-1", "ramp_epochs=2.5"),
+        *("late_beta=1", "late_beta=x", "late_epochs=-1", "late_epochs=0.5"),
+    ],
 )
 def test_options_that_cannot_be(option):
     with pytest.raises(InputError, match=f"method.{option.partition('=')[0]}"):

@@ -60,7 +60,7 @@ def test_confusions_are_those_of_the_saved_network(tmp_path):
     [
         ["seeds=[3, 1]", "loss={divergence: sl, correction: posterior}"],
         ["selection=noisy-val", "data.validation_share=0.2", "evaluate_every=2"],
-        ["method=co-teaching"],
+        ["method=co-teaching", "method.forget_rate=0.2"],
     ],
 )
 def test_confusions_agree_with_every_accuracy(tmp_path, settings):

@@ -124,7 +124,8 @@ def test_the_rate_in_the_records_is_that_of_the_weights(tmp_path, seeds):
 def test_methods_with_several_optimisers(tmp_path):
     """Both networks of co-teaching have fast biases; the noise variables of SOP are no biases."""
     path = feature_archive(tmp_path / "f.npz")
-    both = build(own_config(path, "method=co-teaching", "optimiser.bias_rate=4")).trainer.resources.optimisers
+    pair = ("method=co-teaching", "method.forget_rate=0.2")
+    both = build(own_config(path, *pair, "optimiser.bias_rate=4")).trainer.resources.optimisers
     assert set(both) == {"first", "second"}
     for found in both.values():
         weights, biases = found.optimiser.param_groups

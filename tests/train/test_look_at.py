@@ -47,7 +47,9 @@ def test_the_whitening_is_that_of_the_training_rows_without_augmentation(archive
 
 
 def test_both_networks_of_co_teaching_look_at_the_same_rows(archive):
-    first, second = build(fast_config(archive, "method=co-teaching")).trainer.resources.networks
+    first, second = build(
+        fast_config(archive, "method=co-teaching", "method.forget_rate=0.2")
+    ).trainer.resources.networks
     assert torch.equal(first.whitening.filters, second.whitening.filters)
     assert not torch.equal(first.whitening.filters, models.Fast((3, 9, 9), 3).whitening.filters)
     assert not torch.equal(first.fc.weight, second.fc.weight)

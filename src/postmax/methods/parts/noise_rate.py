@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from postmax.errors import InputError
 from postmax.methods.method import Setup
 from postmax.methods.parts.options import check_number
 
@@ -17,10 +18,17 @@ def noise_rate(setup: Setup, given: float | None, option: str) -> float:
         option: The name of the option, for messages.
 
     Raises:
-        InputError: If the given share is not from 0 to 1.
+        InputError: If the given share is not from 0 to 1, or none is given and it cannot be estimated.
     """
     if given is None:
-        return min(max(setup.estimate().noise_rate, 0.0), 1.0)
+        try:
+            found = setup.estimate().noise_rate
+        except InputError as error:
+            raise InputError(
+                f"{error} Without an estimate of the share of wrong labels, give it yourself, such as "
+                f"method.{option}=0.2."
+            ) from error
+        return min(max(found, 0.0), 1.0)
     named: dict[str, Any] = {option: given}
     check_number(least=0, below=1, **named)
     return float(given)

@@ -21,3 +21,21 @@ def phase_epochs(given: int | None, share: float, epochs: int, *, least: int = 1
     if given is not None:
         return given
     return max(0, min(max(least, round(share * epochs)), epochs - 1))
+
+
+def share_of_span(epoch: int, span: tuple[int, int]) -> float:
+    """Return the share of a span of epochs that is over when an epoch begins.
+
+    A method that trains one network after the other hands it to `Loss.at`, so that each network sees the whole course
+    of the loss.
+
+    Args:
+        epoch: The number of the epoch, counted from 0.
+        span: The first epoch of the span, and the epoch after its last one.
+
+    Example:
+        >>> [share_of_span(epoch, (4, 8)) for epoch in (4, 6, 7)]
+        [0.0, 0.5, 0.75]
+    """
+    start, end = span
+    return (epoch - start) / (end - start)
