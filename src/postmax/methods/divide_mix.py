@@ -24,8 +24,8 @@ from postmax.methods.parts.mixmatch import Aim, guess, mean_posterior, mix_and_m
 from postmax.methods.parts.options import check_number
 from postmax.methods.parts.pair import two_networks
 from postmax.methods.parts.phases import phase_epochs
+from postmax.methods.parts.pull import pull
 from postmax.methods.parts.ramps import ramp
-from postmax.methods.parts.strength import strength
 from postmax.methods.parts.targets import one_hot, sharpen
 
 _VIEWS = ("weak", "weak")
@@ -82,7 +82,7 @@ class DivideMix(Method):
         warmup_epochs = phase_epochs(warmup_epochs, 10 / 300, setup.epochs)
         ramp_epochs = phase_epochs(ramp_epochs, 16 / 300, setup.epochs)
         if unlabelled_weight is None:
-            unlabelled_weight = scaled_weight(25, classes) * strength(setup.loss, classes)
+            unlabelled_weight = scaled_weight(25, classes) * pull(setup.loss, classes)
         check_number(least=0, below=1, threshold=threshold)
         check_number(above=0, temperature=temperature, alpha=alpha)
         check_number(least=0, unlabelled_weight=unlabelled_weight, warmup_penalty=warmup_penalty)

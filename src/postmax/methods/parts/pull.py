@@ -21,13 +21,16 @@ def pull(loss: Loss, num_classes: int) -> float:
         num_classes: K.
 
     Returns:
-        A positive number; 1 where the loss has no gradient towards the label at a uniform posterior.
+        A positive number. It is 1 where the loss has no gradient towards the label at a uniform posterior, where it is
+        one number for a whole batch, and where it mixes rows.
 
     Example:
         >>> from postmax import losses
         >>> [round(pull(losses.get(name, reduction="none"), 10), 2) for name in ("ce", "gce", "sl-pml", "gan-pml")]
         [1.0, 0.2, 0.08, 0.91]
     """
+    if loss.is_of_whole_batch or loss.mixes_rows:
+        return 1.0
     uniform = torch.full((1, num_classes), 1 / num_classes)
     try:
         start = loss.logits_of(uniform)
