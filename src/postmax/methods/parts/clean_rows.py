@@ -11,8 +11,8 @@ from torch import Tensor
 from postmax.errors import NotFiniteError
 from postmax.extras import need
 
-# A product such as 0.7 · 100 / 10 is a little more than 7 in floating point, and must not be rounded up to 8. In the same
-# way (1 − 0.8) · 10 is a little less than 2, and must not be rounded down to 1.
+# A product such as 0.7 · 100 / 10 is a little more than 7 in floating point, and must not be rounded up to 8. And
+# (1 − 0.8) · 10 is a little less than 2, and must not be rounded down to 1.
 _ROUNDING = 1e-9
 
 
