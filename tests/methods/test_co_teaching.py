@@ -69,12 +69,14 @@ def test_what_to_do_if_nothing_can_be_estimated():
         build(small_config("method=co-teaching"), estimate=estimate)
 
 
-@pytest.mark.parametrize(("epochs", "full"), [(100, 1), (60, 1), (8, 1), (3, 1), (1, 0)])
-def test_by_default_all_rows_are_used_in_the_first_epoch_and_fewer_after_a_twentieth(epochs, full):
+@pytest.mark.parametrize(("epochs", "ramp"), [(300, 15), (100, 10), (30, 7), (8, 2), (3, 2), (1, 0)])
+def test_by_default_all_rows_are_used_in_the_first_epoch_and_fewest_after_ten(epochs, ramp):
+    """After a twentieth of a long training, and a quarter of a short one."""
     trainer = build(small_config("method=co-teaching", "method.forget_rate=0.5", f"epochs={epochs}")).trainer
-    assert next(trainer.steps(0)).values["kept"] == (1 if full else 0.5)
+    assert next(trainer.steps(0)).values["kept"] == (1 if ramp else 0.5)
     if epochs > 1:
-        assert next(trainer.steps(max(2, epochs // 20) - 1)).values["kept"] == 0.5
+        assert next(trainer.steps(ramp - 2)).values["kept"] > 0.5
+        assert next(trainer.steps(ramp - 1)).values["kept"] == 0.5
         assert next(trainer.steps(epochs - 1)).values["kept"] == 0.5
 
 

@@ -53,7 +53,7 @@ def test_a_step_after_the_warm_up():
             torch.testing.assert_close(ours, before - 0.05 * gradient)
 
 
-@pytest.mark.parametrize(("options", "warmup"), [((), 2), (("method.warmup_epochs=5",), 5)])
+@pytest.mark.parametrize(("options", "warmup"), [((), 5), (("method.warmup_epochs=2",), 2)])
 def test_disagreement_counts_after_the_warm_up(monkeypatch, options, warmup):
     monkeypatch.setattr(
         "postmax.methods.co_teaching_plus.easy_where_they_disagree", lambda *_: (torch.arange(1), torch.arange(1))

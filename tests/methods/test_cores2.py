@@ -79,6 +79,19 @@ def test_one_step_of_the_sieve_is_the_published_one():
         torch.testing.assert_close(ours, before - 0.05 / 2.5 * gradient)  # the rate is divided by 1 + β
 
 
+def test_the_reward_is_as_strong_as_the_loss():
+    """SL with two classes pulls 2/9 as much as cross-entropy; with all of the reward it would be drowned."""
+    options = ("method=cores2", "method.beta=1.5", "method.warmup_epochs=0", "method.ramp_epochs=0")
+    trainer = build(small_config(*options, *PLAIN, "loss=sl-pml", "epochs=8")).trainer
+    copy, loss = linear_copy(trainer.resources.networks[0]), losses.get("sl-pml", reduction="none")
+    labels = states(trainer)["labels that passed"].clone()
+    batch = next(iter(trainer.batches.epoch(0)))
+    logits = copy(batch.inputs)
+    reward = (surprises(loss.posterior(logits)) * (labels / labels.sum())).sum(1)
+    expected = (loss(logits, batch.labels) - 2 / 9 * 1.5 * reward).mean()
+    assert next(trainer.steps(0)).loss.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
 def test_one_step_of_the_second_phase():
     options = ("method=cores2", "method.consistency_epochs=4", "method.consistency_weight=0.7")
     trainer = build(small_config(*options, *PLAIN, "epochs=8")).trainer

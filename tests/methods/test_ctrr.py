@@ -48,6 +48,16 @@ def test_equal_projections_have_a_finite_value_and_gradient():
     assert student.grad.isfinite().all()
 
 
+def test_the_regulariser_is_as_strong_as_the_loss():
+    """SL with two classes pulls 2/9 as much as cross-entropy."""
+    given = losses.get("sl-pml", reduction="none")
+    trainer = build(small_config("method=ctrr", "loss=sl-pml", "method.weight=50", "optimiser.lr=1e-9")).trainer
+    batch = next(iter(trainer.batches.epoch(0, views=("weak", "contrast", "contrast"))))
+    on_labels = given(trainer.method.answer(batch.inputs), batch.labels).mean().item()
+    step = next(trainer.steps(0))
+    assert step.loss.item() == pytest.approx(on_labels + 50 * 2 / 9 * step.values["regulariser"], rel=1e-5)
+
+
 def test_pairs_are_of_the_posteriors_of_the_loss():
     """The logits of f-PML are not those of a softmax."""
     loss = losses.get("gan-pml", reduction="none")

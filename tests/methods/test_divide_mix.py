@@ -99,21 +99,32 @@ def test_a_run_that_ends_in_the_warm_up_is_refused():
         build(small_config("method=divide-mix", "method.warmup_epochs=10", "epochs=4"))
 
 
-@pytest.mark.parametrize(("epochs", "warmup"), [(2, 1), (30, 1), (300, 10)])
-def test_the_warm_up_takes_the_published_share(epochs, warmup):
+@pytest.mark.parametrize(("epochs", "warmup"), [(2, 1), (30, 7), (100, 10), (300, 10), (600, 20)])
+def test_the_warm_up_takes_the_published_share_or_the_published_epochs(epochs, warmup):
     assert build(small_config("method=divide-mix", f"epochs={epochs}")).trainer.method._warmup_epochs == warmup
 
 
-@pytest.mark.parametrize(("loss", "weight"), [("ce", 5.0), ("sl-pml", 5 * 2 / 9), ("gan-pml", 5 * 2 / 3)])
-def test_the_unlabelled_weight_suits_the_classes_and_the_loss(loss, weight):
-    """25 for ten classes is 5 for two. The slope of a loss at D = 1/2 is (1 − D) f''(D): 4/9 · 1/2 for SL, 2/3 for GAN.
+def test_the_default_weight_of_unlabelled_rows_suits_the_number_of_classes():
+    """25 for ten classes is 5 for two."""
+    assert build(small_config("method=divide-mix", "epochs=4")).trainer.method._weight == pytest.approx(5)
 
-    For cross-entropy it is 1/p, which makes K = 2 the unit.
-    """
-    method = build(small_config("method=divide-mix", f"loss={loss}")).trainer.method
-    assert method._weight == pytest.approx(weight)
-    given = build(small_config("method=divide-mix", f"loss={loss}", "method.unlabelled_weight=7")).trainer.method
-    assert given._weight == 7
+
+@pytest.mark.parametrize(("loss", "strength"), [("ce", 1), ("sl-pml", 2 / 9), ("gan-pml", 2 / 3)])
+def test_terms_without_labels_are_as_strong_as_the_loss(loss, strength, monkeypatch):
+    """The slope of a loss at D = 1/2 is (1 − D) f''(D): 4/9 · 1/2 for SL, 2/3 for GAN. That of cross-entropy is 1."""
+    seen = []
+    plain = divide_mix.mix_and_match
+
+    def spy(*args):
+        seen.append(plain(*args))
+        return seen[-1]
+
+    monkeypatch.setattr(divide_mix, "mix_and_match", spy)
+    monkeypatch.setattr(divide_mix, "clean_probability", lambda values: (torch.arange(len(values)) % 2).to(values))
+    trainer = trained(f"loss={loss}", "method.unlabelled_weight=7", "method.ramp_epochs=0")
+    step, found = next(trainer.steps(2)), seen[0]
+    extra = 7 * found.unlabelled + divide_mix.one_sidedness(found.posterior)
+    assert step.loss.item() == pytest.approx((found.labelled.mean() + strength * extra).item(), rel=1e-5)
 
 
 def test_the_penalty_of_the_warm_up_is_finite_for_a_posterior_of_zero():

@@ -39,6 +39,18 @@ def test_the_distance_is_that_of_the_posteriors_of_the_loss():
     )
 
 
+def test_the_distance_is_as_strong_as_the_loss():
+    """A weak loss has a small distance beside it: with SL and two classes 2/9 of that beside cross-entropy."""
+    for loss, strength in (("ce", 1), ("sl-pml", 2 / 9)):
+        options = ("method=jocor", f"loss={loss}", "method.forget_rate=0", "method.agreement_weight=0.9")
+        trainer = build(small_config(*options)).trainer
+        batch = next(iter(trainer.batches.epoch(0)))
+        first, second = (network(batch.inputs) for network in trainer.resources.networks)
+        given = losses.get(loss, reduction="none")
+        expected = joint_loss(given, first, second, batch.labels, 0.9, strength).mean()
+        assert next(trainer.steps(0)).loss.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
 def test_certain_networks_that_contradict_each_other_have_a_finite_gradient():
     first, second = torch.tensor([[500.0, -500.0]], requires_grad=True), torch.tensor([[-500.0, 500.0]])
     value = joint_loss(losses.get("ce", reduction="none"), first, second, torch.tensor([0]), 0.9)

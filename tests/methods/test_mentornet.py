@@ -91,6 +91,18 @@ def test_the_share_of_wrong_labels_is_estimated_unless_it_is_given():
     assert losses[0] == losses[1]
 
 
+def test_soft_weights_suit_the_scale_of_the_loss(monkeypatch):
+    """SL with two classes pulls 2/9 as much as cross-entropy, so its losses exceed the percentile by less."""
+    seen = []
+    monkeypatch.setattr(
+        "postmax.methods.mentornet.weights_of",
+        lambda excess, softness: seen.append(softness) or torch.ones_like(excess),
+    )
+    options = ("method.noise_rate=0.2", "method.warmup_epochs=0", "method.soft_epochs=4", "loss=sl-pml")
+    next(build(small_config(*PLAIN, *options)).trainer.steps(0))
+    assert seen == [pytest.approx(2 / 9)]
+
+
 def test_a_batch_without_weights_changes_nothing(monkeypatch):
     monkeypatch.setattr("postmax.methods.mentornet.weights_of", lambda excess, _: torch.zeros_like(excess))
     trainer = build(small_config(*PLAIN, "method.noise_rate=0.2", "method.warmup_epochs=0")).trainer

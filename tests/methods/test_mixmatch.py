@@ -4,9 +4,11 @@ import pytest
 import torch
 from torch import nn
 
+import postmax as pm
 from postmax import losses
 from postmax.data import mixup
 from postmax.methods.parts.mixmatch import Aim, guess, mix_and_match, one_sidedness
+from postmax.methods.parts.targets import as_labels
 
 LABELLED, UNLABELLED, CLASSES = 3, 2, 4
 
@@ -87,3 +89,18 @@ def test_one_sided_answers_have_a_finite_penalty():
     value.backward()
     assert value > 10
     assert posterior.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("correction", ["forward", "posterior", "objective"])
+def test_a_corrected_loss_is_told_which_labels_cleaned_rows_would_have(correction):
+    """The posterior of the true class that fits best is the target itself. The noise is not removed a second time."""
+    loss = pm.FPMLLoss(
+        "sl", transition=pm.Transition.binary(0.1, 0.3), correction=correction, floor=0.0, reduction="none"
+    )
+    target = torch.tensor([[0.8, 0.2]])
+    logits = loss.logits_of(target).requires_grad_() if correction != "objective" else None
+    if logits is None:
+        logits = losses.get("sl-pml", reduction="none").logits_of(target).requires_grad_()
+    (slope,) = torch.autograd.grad(loss(logits, as_labels(loss, target)).sum(), logits)
+    torch.testing.assert_close(loss.posterior(logits.detach()), target, rtol=1e-4, atol=1e-5)
+    assert slope.abs().max() < 1e-5

@@ -9,8 +9,10 @@ from torch.nn import functional as F
 from postmax.data import Batch
 from postmax.errors import InputError
 from postmax.methods import promix
+from postmax.methods.parts import two_heads
 from postmax.methods.parts.clean_rows import smallest_of_each_class
-from postmax.methods.promix import Selection, agreed, matched
+from postmax.methods.parts.two_heads import Selection, Weights
+from postmax.methods.promix import agreed, matched
 from postmax.train.build import build
 
 SHORT = ("method=promix", "method.warmup_epochs=1", "method.start_share=0.5", "epochs=8", "batch_size=64")
@@ -57,17 +59,25 @@ def test_the_surest_common_guesses_are_taken_first(room, taken):
 # The objective
 
 
+ALL = Weights(1.0, 0.1)
+
+
+def objective(method, learner, batch, weak, selection, guesses, weights=ALL):
+    """What a learner minimises for a batch."""
+    generator = torch.Generator().manual_seed(0)
+    return method._heads.objective(method.loss, learner, batch, weak, selection, guesses, weights, generator)
+
+
 def test_the_terms_of_one_network_by_hand(monkeypatch):
     """All terms with cross-entropy, where the adjusted logits are z + d·log π. Mixtures are replaced by the rows."""
     seen = []
 
     def unmixed(inputs, targets, alpha, generator, **options):
         seen.append(alpha)
-        return promix.mixup.__wrapped__(inputs, targets)
+        return type("Mixed", (), {"inputs": inputs, "targets": targets})
 
-    unmixed.__wrapped__ = lambda inputs, targets: type("Mixed", (), {"inputs": inputs, "targets": targets})
-    monkeypatch.setattr(promix, "mixup", unmixed)
-    monkeypatch.setattr(promix, "fmix", unmixed)
+    monkeypatch.setattr(two_heads, "mixup", unmixed)
+    monkeypatch.setattr(two_heads, "fmix", unmixed)
     method = built("loss=ce").method
     learner = method._learners[0]
     learner.selected_prior.copy_(torch.tensor([0.7, 0.3]))
@@ -77,8 +87,7 @@ def test_the_terms_of_one_network_by_hand(monkeypatch):
     rows = torch.tensor([True, True, False, True])
     selection = Selection(rows, torch.tensor([0, 1, 1, 1]), torch.tensor([False, False, False, True]))
     debiased = torch.tensor([[0.9, 0.1], [0.5, 0.5], [0.3, 0.7], [0.2, 0.8]])
-    now = promix._Now(method.loss, 0.25, 0.1, True, torch.Generator())
-    found = sum(method._terms(now, learner, batch, learner.heads(weak), selection, debiased))
+    found = objective(method, learner, batch, learner.heads(weak), selection, debiased, Weights(0.25, 0.1))
 
     def fit(logits, targets, prior):
         return F.cross_entropy(logits + 0.8 * prior.log(), targets)
@@ -103,13 +112,8 @@ def test_guesses_do_not_reach_the_primary_head():
     rows = torch.randn(4, 30)
     batch = Batch(rows, torch.zeros(4, dtype=torch.long), torch.arange(4), (rows, rows))
     nothing = torch.zeros(4, dtype=torch.bool)
-    now = promix._Now(method.loss, 1.0, 0.1, False, torch.Generator())
-    value = sum(
-        method._terms(
-            now, learner, batch, learner.heads(rows), Selection(nothing, batch.labels, nothing), torch.full((4, 2), 0.5)
-        )
-    )
-    value.backward()
+    selection = Selection(nothing, batch.labels, nothing)
+    objective(method, learner, batch, learner.heads(rows), selection, torch.full((4, 2), 0.5)).backward()
     assert learner.network.fc.weight.grad is None
     assert learner.pseudo_head.weight.grad.abs().sum() > 0
 
@@ -122,8 +126,8 @@ def test_passes_of_a_batch(shared, passes):
     everything = torch.ones(4, dtype=torch.bool)
     weak, seen = learner.heads(rows), []
     learner.pseudo_head.register_forward_hook(lambda *_: seen.append(1))
-    now = promix._Now(method.loss, 1.0, 0.1, False, torch.Generator())
-    method._terms(now, learner, batch, weak, Selection(everything, batch.labels, ~everything), torch.full((4, 2), 0.5))
+    selection = Selection(everything, batch.labels, ~everything)
+    objective(method, learner, batch, weak, selection, torch.full((4, 2), 0.5))
     assert len(seen) == passes  # besides that of the weak view
 
 
@@ -139,8 +143,8 @@ def test_phases(monkeypatch):
 
     def spy(self, run, loss):
         now = plain(self, run, loss)
-        extras.append(now.extra)
-        weights.append(round(now.guess_weight, 4))
+        extras.append(now.weights.extra)
+        weights.append(round(now.weights.guesses, 4))
         guessing.append(now.guessing)
         return now
 
@@ -155,7 +159,7 @@ def test_phases(monkeypatch):
 
 def test_the_share_of_rows_comes_from_the_estimated_noise(monkeypatch):
     for rate, share in ((0.4, 0.54), (0.0, 0.9), (0.95, 0.2)):
-        monkeypatch.setattr(promix, "noise_rate", lambda *_, rate=rate: rate)
+        monkeypatch.setattr(promix, "noise_rate", lambda *_, rate=rate, **__: rate)
         found = build(small_config("method=promix", "epochs=4")).trainer.method._shares
         assert found == pytest.approx((share, share))
 
@@ -192,7 +196,7 @@ def test_batches_of_one_row():
 
 def test_a_network_without_features_is_refused(monkeypatch):
     monkeypatch.setattr("postmax.train.build.models.get", lambda *_, **__: nn.Linear(30, 2))
-    with pytest.raises(InputError, match="must say what its features are"):
+    with pytest.raises(InputError, match="needs the features of a network"):
         built()
 
 
@@ -224,3 +228,13 @@ def test_presets():
     for preset in ("cifar10n", "cifar100-symmetric-50"):
         method = build(small_config("method=promix", f"method.preset={preset}", "epochs=40")).trainer.method
         assert method._shares == (0.5, 0.5)
+
+
+def test_what_to_do_if_the_noise_cannot_be_estimated():
+    """The option is the share of rows to select, and not the share of wrong labels."""
+
+    def estimate(train):
+        raise InputError(f"{len(train)} rows are too few.")
+
+    with pytest.raises(InputError, match=r"rows are too few. .* such as method.start_share=0.5"):
+        build(small_config("method=promix"), estimate=estimate)

@@ -33,7 +33,7 @@ class CoTeaching(Method):
         forget_rate: The share of each batch that is left out in the end. Published as the share of wrong labels. None
             estimates that share.
         ramp_epochs: Over how many epochs the left-out share rises from 0 to `forget_rate`. None for 5 % of the
-            training.
+            training, but at least 10 epochs or a quarter of the training.
         late_beta: The first decay rate of Adam in the last part of the training, published as 0.1. None for no change.
             It does nothing to other optimisers.
         late_epochs: How many epochs that last part has. None for 60 % of the training.

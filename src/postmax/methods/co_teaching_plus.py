@@ -15,10 +15,11 @@ from postmax.methods.co_teaching import TRAINING, CoTeaching, easy_for_the_other
 from postmax.methods.facts import Facts, Preset
 from postmax.methods.method import Setup
 from postmax.methods.parts.options import check_number
-from postmax.methods.parts.phases import phase_epochs
+from postmax.methods.parts.phases import early_epochs, phase_epochs
 
 # Published for CIFAR-10 as 20 of 200 epochs.
-_WARMUP_SHARE = 20 / 200
+_WARMUP_EPOCHS = 20
+_WARMUP_SHARE = _WARMUP_EPOCHS / 200
 
 
 class CoTeachingPlus(CoTeaching):
@@ -29,11 +30,12 @@ class CoTeachingPlus(CoTeaching):
 
     Args:
         setup: What the loop offers.
-        warmup_epochs: How many epochs of co-teaching on all rows come first. None for 10 % of the training.
+        warmup_epochs: How many epochs of co-teaching on all rows come first. None for 10 % of the training, but
+            at least 20 epochs or a quarter of the training.
         forget_rate: The share of the rows that is left out in the end, because of their losses. Published as the share
             of wrong labels. None estimates that share.
         ramp_epochs: Over how many epochs the left-out share rises from 0 to `forget_rate`. None for 5 % of the
-            training.
+            training, but at least 10 epochs or a quarter of the training.
         late_beta: The first decay rate of Adam in the last part of the training, published as 0.1. None for no change.
             It does nothing to other optimisers.
         late_epochs: How many epochs that last part has. None for 60 % of the training.
@@ -56,7 +58,8 @@ class CoTeachingPlus(CoTeaching):
         super().__init__(
             setup, forget_rate=forget_rate, ramp_epochs=ramp_epochs, late_beta=late_beta, late_epochs=late_epochs
         )
-        self._warmup_epochs = phase_epochs(warmup_epochs, _WARMUP_SHARE, setup.epochs)
+        least = early_epochs(_WARMUP_EPOCHS, setup.epochs)
+        self._warmup_epochs = phase_epochs(warmup_epochs, _WARMUP_SHARE, setup.epochs, least=least)
 
     def _choose(
         self, epoch: int, loss: Loss, logits: Sequence[Tensor], losses: Sequence[Tensor]

@@ -17,6 +17,7 @@ from postmax.methods.method import Epoch, Method, Setup, Step
 from postmax.methods.parts.contrast import FEWEST_ROWS, directions, head
 from postmax.methods.parts.features import with_features
 from postmax.methods.parts.options import check_number
+from postmax.methods.parts.pull import pull
 from postmax.methods.parts.teacher import follow
 
 _VIEWS = ("weak", "contrast", "contrast")
@@ -92,8 +93,9 @@ class CTRR(Method):
 
     Args:
         setup: What the loop offers.
-        weight: The weight of the regulariser. Published as 50 to 170 with cross-entropy and 4 to 8 with GCE, larger for
-            more noise.
+        weight: The weight of the regulariser for cross-entropy, published as 50 to 170, larger for more noise. For
+            other losses it is multiplied by how strongly they pull. For ten classes and GCE that gives 10 from 50, and
+            the published weights with GCE are 4 to 8.
         threshold: How probable it must be that two rows are of one class, for them to count as a pair; by default it
             depends on the number of classes, see `usual_threshold`.
         decay: The share of its old weights that the teacher keeps in each step.
@@ -108,7 +110,7 @@ class CTRR(Method):
         if threshold is not None:
             check_number(least=0, below=1, threshold=threshold)
         self._threshold = usual_threshold(setup.train.num_classes) if threshold is None else threshold
-        self._weight, self._decay = weight, decay
+        self._weight, self._decay, self._classes = weight, decay, setup.train.num_classes
         self._network, self._teacher = (with_features(setup.network(), "ctrr") for _ in range(2))
         self.answer = self._network
         width = self._network.fc.in_features
@@ -124,6 +126,7 @@ class CTRR(Method):
     def epoch(self, run: Epoch) -> Iterator[Step]:
         """Go once through all rows."""
         loss = self.loss.at(run.share)
+        weight = self._weight * pull(loss, self._classes)
         for batch in run.batches(views=_VIEWS):
             logits = self._network(batch.inputs)
             value = loss(logits, batch.labels).mean()
@@ -131,7 +134,7 @@ class CTRR(Method):
             if len(batch.rows) >= FEWEST_ROWS:
                 weights = pair_weights(loss.posterior(logits), self._threshold)
                 term = self._contrast(batch, weights)
-                value = value + self._weight * term
+                value = value + weight * term
                 pairs = (weights > 0).float().mean() * len(weights)
                 values = {"regulariser": term.item(), "rows of the same class": pairs.item()}
             run.update(value, self._optimiser)
@@ -186,7 +189,8 @@ register(
             "no gradient; here the similarity of two rows is limited instead, to 0.9999, before the logarithm. The "
             "released code multiplies the logarithm for a row with itself by 0, which gives NaN if both projections "
             "are equal; here it is not used at all. The default threshold depends on the number of classes. The weak "
-            "view is the usual augmentation of the data set, and not a resized crop."
+            "view is the usual augmentation of the data set, and not a resized crop. The weight is multiplied by how "
+            "strongly the loss pulls, compared with cross-entropy."
         ),
     ),
     presets={

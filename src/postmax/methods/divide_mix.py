@@ -23,7 +23,7 @@ from postmax.methods.parts.ensemble import MeanOutputs
 from postmax.methods.parts.mixmatch import Aim, guess, mean_posterior, mix_and_match, one_sidedness, scaled_weight
 from postmax.methods.parts.options import check_number
 from postmax.methods.parts.pair import two_networks
-from postmax.methods.parts.phases import phase_epochs
+from postmax.methods.parts.phases import early_epochs, phase_epochs
 from postmax.methods.parts.pull import pull
 from postmax.methods.parts.ramps import ramp
 from postmax.methods.parts.targets import one_hot, sharpen
@@ -47,15 +47,15 @@ class DivideMix(Method):
 
     Args:
         setup: What the loop offers.
-        warmup_epochs: How many epochs come before the first division. By default the published share, 10 of 300, but at
-            least one.
+        warmup_epochs: How many epochs come before the first division. By default the published share, 10 of 300, but
+            at least 10 or a quarter of the training: losses of networks that have learnt nothing divide nothing.
         threshold: How probable a right label must be for a row to keep its label.
         temperature: The temperature of the sharpening.
         alpha: The parameter of mixup's Beta distribution.
-        unlabelled_weight: The weight of the unlabelled rows. By default 25 for ten classes, in proportion for other
-            numbers of classes, and times the strength of the loss (`parts/strength.py`): beside a weak loss such as
-            SL-PML a weight that was chosen for cross-entropy would overrule the labels. Published values depend on the
-            noise; they are in the presets.
+        unlabelled_weight: The weight of the unlabelled rows for cross-entropy. By default 25 for ten classes, and in
+            proportion for other numbers of classes. Published values depend on the noise; they are in the presets. For
+            other losses it is multiplied by how strongly they pull: beside a weak loss such as SL-PML a weight that was
+            chosen for cross-entropy would overrule the labels. The same holds for the penalties.
         ramp_epochs: Over how many epochs after the warm-up that weight rises from 0. By default the published share, 16
             of 300.
         warmup_penalty: The weight of the negative entropy of predictions in the warm-up; published as 1 for asymmetric
@@ -79,10 +79,11 @@ class DivideMix(Method):
     ) -> None:
         super().__init__(setup)
         classes = setup.train.num_classes
-        warmup_epochs = phase_epochs(warmup_epochs, 10 / 300, setup.epochs)
+        least = early_epochs(10, setup.epochs)
+        warmup_epochs = phase_epochs(warmup_epochs, 10 / 300, setup.epochs, least=least)
         ramp_epochs = phase_epochs(ramp_epochs, 16 / 300, setup.epochs)
         if unlabelled_weight is None:
-            unlabelled_weight = scaled_weight(25, classes) * pull(setup.loss, classes)
+            unlabelled_weight = scaled_weight(25, classes)
         check_number(least=0, below=1, threshold=threshold)
         check_number(above=0, temperature=temperature, alpha=alpha)
         check_number(least=0, unlabelled_weight=unlabelled_weight, warmup_penalty=warmup_penalty)
@@ -119,14 +120,14 @@ class DivideMix(Method):
                 yield from self._semi_supervised(run, loss, place, clean[1 - place], trusted)
 
     def _warm_up(self, run: Epoch, loss: Loss, place: int) -> Iterator[Step]:
-        network = self._networks[place]
+        network, penalty = self._networks[place], self._warmup_penalty * pull(loss, self._classes)
         for batch in run.batches(stream=f"warm-up {place}"):
             logits = network(batch.inputs)
             value = loss(logits, batch.labels).mean()
-            if self._warmup_penalty:
+            if penalty:
                 # A posterior of exactly 0 has no gradient in p·log p.
                 p = loss.posterior(logits) + torch.finfo(logits.dtype).tiny
-                value = value + self._warmup_penalty * torch.special.xlogy(p, p).sum(-1).mean()
+                value = value + penalty * torch.special.xlogy(p, p).sum(-1).mean()
             run.update(value, self._optimisers[place])
             yield Step(value, batch.rows, logits)
 
@@ -145,6 +146,7 @@ class DivideMix(Method):
         count = math.ceil(len(labelled) / self._batch_size)
         generator = run.generator(f"mixup {place}")
         network, other = self._networks[place], self._networks[1 - place]
+        strength = pull(loss, self._classes)
         other.eval()
         for index, batch in enumerate(run.batches(labelled, views=_VIEWS, stream=f"labelled {place}")):
             weight = self._weight * ramp(run.number + index / count, self._warmup_epochs, self._ramp_epochs)
@@ -156,7 +158,8 @@ class DivideMix(Method):
                     targets.append(self._guessed(loss, batches[1], logits[1], other))
             aims = [Aim(part.views, target) for part, target in zip(batches, targets, strict=True)]
             found = mix_and_match(loss, network, aims[0], aims[1] if len(aims) > 1 else None, self._alpha, generator)
-            value = found.labelled.mean() + weight * found.unlabelled + one_sidedness(found.posterior)
+            without_labels = weight * found.unlabelled + one_sidedness(found.posterior)
+            value = found.labelled.mean() + strength * without_labels
             run.update(value, self._optimisers[place])
             rows, seen = (torch.cat(parts) for parts in ([b.rows for b in batches], [views[0] for views in logits]))
             yield Step(value, rows, seen, {"labelled": len(labelled) / len(trusted)})
@@ -206,8 +209,10 @@ register(
             "in all targets, in the squared error of unlabelled rows, and in the penalty against one-sided answers"
         ),
         deviations=(
-            "Numbers of epochs are shares of the training. The default weight of unlabelled rows grows with the number "
-            "of classes, over which the squared error is a mean, and with the strength of the loss. The penalty of the "
+            "Numbers of epochs are shares of the training; the warm-up has at least 10 epochs or a quarter of the "
+            "training. The default weight of unlabelled rows grows with the number "
+            "of classes, over which the squared error is a mean. This weight and the penalties are multiplied by how "
+            "strongly the loss pulls, compared with cross-entropy. The penalty of the "
             "warm-up is the negative entropy of the posterior. A division with an empty side is allowed."
         ),
     ),

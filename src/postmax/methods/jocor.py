@@ -20,6 +20,7 @@ from postmax.methods.parts.forgetting import forgetting
 from postmax.methods.parts.late_beta import late_beta_of
 from postmax.methods.parts.options import check_number
 from postmax.methods.parts.posteriors import relative_entropy
+from postmax.methods.parts.pull import pull
 
 
 class JoCoR(Method):
@@ -27,7 +28,9 @@ class JoCoR(Method):
 
     The joint loss of a row is (1 − λ)·(sum of the losses of both networks) + λ·(distance between their posteriors). It
     is small where both networks agree with the label and with each other. Two networks seldom agree on a wrong label.
-    The distance is the symmetric relative entropy, KL in both directions. The first network gives the answers.
+    The distance is the symmetric relative entropy, KL in both directions. It is multiplied by how strongly the loss
+    pulls, compared with cross-entropy: beside a weak loss such as SL-PML it would otherwise overrule the labels. The
+    first network gives the answers.
 
     Args:
         setup: What the loop offers.
@@ -36,7 +39,7 @@ class JoCoR(Method):
         forget_rate: The share of each batch that is left out in the end. Published as the share of wrong labels. None
             estimates that share.
         ramp_epochs: Over how many epochs the left-out share rises from 0 to `forget_rate`. None for 5 % of the
-            training.
+            training, but at least 10 epochs or a quarter of the training.
         late_beta: The first decay rate of Adam in the last part of the training, published as 0.1. None for no change.
             It does nothing to other optimisers.
         late_epochs: How many epochs that last part has. None for 60 % of the training.
@@ -55,7 +58,7 @@ class JoCoR(Method):
         super().__init__(setup)
         check_number(least=0, below=1, agreement_weight=agreement_weight)
         refuse_batch_loss("jocor", setup.loss)
-        self._weight = agreement_weight
+        self._weight, self._classes = agreement_weight, setup.train.num_classes
         self._late_beta = late_beta_of(setup, late_beta, late_epochs)
         self._forgetting = forgetting(setup, forget_rate, ramp_epochs)
         self._networks = setup.network(), setup.network()
@@ -65,11 +68,11 @@ class JoCoR(Method):
     def epoch(self, run: Epoch) -> Iterator[Step]:
         """Go once through all rows."""
         loss = self.loss.at(run.share)
-        kept = self._forgetting.kept(run.number)
+        kept, strength = self._forgetting.kept(run.number), pull(loss, self._classes)
         self._late_beta.set_in(run.number, [self._optimiser])
         for batch in run.batches():
             first, second = (network(batch.inputs) for network in self._networks)
-            losses = joint_loss(loss, first, second, batch.labels, self._weight)
+            losses = joint_loss(loss, first, second, batch.labels, self._weight, strength)
             chosen = smallest(losses, kept)
             value = losses[chosen].mean()
             run.update(value, self._optimiser)
@@ -77,7 +80,9 @@ class JoCoR(Method):
             yield Step(value, batch.rows, first, {"kept": len(chosen) / len(batch.rows), "agreed": float(agreed)})
 
 
-def joint_loss(loss: Loss, first: Tensor, second: Tensor, labels: Tensor, weight: float) -> Tensor:
+def joint_loss(
+    loss: Loss, first: Tensor, second: Tensor, labels: Tensor, weight: float, strength: float = 1.0
+) -> Tensor:
     """Return the joint loss of each row: what both networks lose, and how far their posteriors are apart.
 
     Args:
@@ -86,11 +91,12 @@ def joint_loss(loss: Loss, first: Tensor, second: Tensor, labels: Tensor, weight
         second: The logits of the second network, (B, K).
         labels: The labels, (B,).
         weight: The weight λ of the distance; that of the losses is 1 − λ.
+        strength: How strongly the loss pulls, a factor of the distance.
     """
     p, q = loss.posterior(first), loss.posterior(second)
     distance = relative_entropy(p, q) + relative_entropy(q, p)
     lost = loss(first, labels) + loss(second, labels)
-    joint: Tensor = (1 - weight) * lost + weight * distance
+    joint: Tensor = (1 - weight) * lost + weight * strength * distance
     return joint
 
 
@@ -108,8 +114,9 @@ register(
         networks=2,
         posterior="the distance between the two networks",
         deviations="The released code must be told the share of wrong labels, which postmax estimates. For asymmetric "
-        "noise of rate η on half of the classes, both are η/2. The default of λ is that of the "
-        "released command line, with which short trainings learn too. The values of the published results are presets.",
+        "noise of rate η on half of the classes, both are η/2. The default of λ is that of the released command line, "
+        "with which short trainings learn too. The values of the published results are presets. The distance is "
+        "multiplied by how strongly the loss pulls, compared with cross-entropy.",
         estimates_unless="forget_rate",
     ),
     presets={

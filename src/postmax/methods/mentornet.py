@@ -17,6 +17,7 @@ from postmax.methods.parts.batch_losses import refuse_batch_loss
 from postmax.methods.parts.noise_rate import noise_rate as rate_of_noise
 from postmax.methods.parts.options import check_number
 from postmax.methods.parts.phases import phase_epochs
+from postmax.methods.parts.pull import pull
 
 # Published: all rows count in the first 18 % of the training, and weights are soft in the last 10 %.
 _WARMUP_SHARE, _SOFT_SHARE = 0.18, 0.1
@@ -36,7 +37,8 @@ class MentorNet(Method):
         noise_rate: The share of wrong labels. The percentile is 1 − `noise_rate`. None estimates that share.
         warmup_epochs: How many epochs give all rows the weight 1. None for 18 % of the training.
         soft_epochs: How many epochs at the end have soft weights. None for 10 % of the training.
-        softness: The excess γ of the loss at which a soft weight becomes 0. It is in units of the loss.
+        softness: The excess γ of the loss at which a soft weight becomes 0, for cross-entropy. For other losses it is
+            multiplied by how strongly they pull: a bounded loss such as SL-PML never exceeds the percentile by 1.
         memory: The share of the old value in the moving mean of the percentile.
         early_dropout: The share of a batch that is left out at random in the warm-up.
         late_dropout: The same share after the warm-up.
@@ -63,7 +65,7 @@ class MentorNet(Method):
         self._percentile = 1 - rate_of_noise(setup, noise_rate, "noise_rate")
         self._warmup_epochs = phase_epochs(warmup_epochs, _WARMUP_SHARE, setup.epochs)
         self._soft_start = setup.epochs - phase_epochs(soft_epochs, _SOFT_SHARE, setup.epochs)
-        self._softness, self._memory = softness, memory
+        self._softness, self._memory, self._classes = softness, memory, setup.train.num_classes
         self._early_dropout, self._late_dropout = early_dropout, late_dropout
         # NaN says that no batch was seen yet.
         self._moving = setup.state("moving percentile", torch.tensor(torch.nan))
@@ -74,7 +76,8 @@ class MentorNet(Method):
         """Go once through all rows."""
         loss = self.loss.at(run.share)
         warm = run.number < self._warmup_epochs
-        softness = self._softness if run.number >= self._soft_start else None
+        soft = run.number >= self._soft_start
+        softness = self._softness * pull(loss, self._classes) if soft else None
         dropout = self._early_dropout if warm else self._late_dropout
         generator = run.generator("dropout")
         for batch in run.batches():
@@ -138,7 +141,8 @@ register(
         "imitate it. The data-driven curriculum needs clean labels and is left out. The percentile comes from the "
         "estimated share of wrong labels; published are 0.75, and 0.5 for 80 % noise. The weighted losses are divided "
         "by the sum of the weights, not by the size of the batch. The moving percentile starts with that of the first "
-        "batch, not with 0.",
+        "batch, not with 0. The excess at which soft weights become 0 is multiplied by how strongly the loss pulls, "
+        "compared with cross-entropy.",
         estimates_unless="noise_rate",
     ),
     presets={

@@ -7,58 +7,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from postmax.data import Batch, fmix, mixup
 from postmax.losses import Loss
 from postmax.methods.catalogue import register
 from postmax.methods.facts import Facts, Preset
 from postmax.methods.method import Epoch, Method, Setup, Step
 from postmax.methods.parts.batch_losses import refuse_batch_loss
 from postmax.methods.parts.clean_rows import smallest_of_each_class
-from postmax.methods.parts.debiasing import follow_prior, margins, reweighted
+from postmax.methods.parts.corrections import refuse_partial_posterior
+from postmax.methods.parts.debiasing import follow_prior, reweighted
 from postmax.methods.parts.ensemble import MeanOutputs
 from postmax.methods.parts.noise_rate import noise_rate
 from postmax.methods.parts.options import check_number
-from postmax.methods.parts.phases import phase_epochs
+from postmax.methods.parts.phases import early_epochs, phase_epochs
 from postmax.methods.parts.posteriors import entropy
+from postmax.methods.parts.pull import pull
 from postmax.methods.parts.ramps import ramp
-from postmax.methods.parts.second_head import second_head
-from postmax.methods.parts.targets import one_hot, sharpen
+from postmax.methods.parts.two_heads import Learner, Selection, TwoHeads, Weights
 
 _VIEWS = ("weak", "strong")
-_PRIMARY, _PSEUDO = 0, 1
-_FMIX_ALPHA = 1.0
-# FMix takes features and images.
-_FMIX_DIMENSIONS = (2, 4)
-# One row cannot be mixed with another, and batch normalisation cannot use it.
-_FEWEST = 2
 # The published shares of rows are about 0.9 of the share of right labels, which is estimated here.
 _CAUTION = 0.9
 _SHARES = (0.2, 0.95)
 # The prior is published with a momentum of 0.9999 in 600 epochs of 196 steps: it remembers this share of the training.
 _MEMORY = 10_000 / (600 * 196)
-
-Heads = tuple[Tensor, Tensor]
-"""The logits of the primary head and of the pseudo head."""
-
-
-class Selection(NamedTuple):
-    """The rows of a batch that are trained as labelled ones, and what their labels are.
-
-    Attributes:
-        rows: A mask (B,).
-        labels: The labels (B,): guessed ones where they were guessed, and else those that are given.
-        guessed: A mask (B,) of the rows whose labels were guessed.
-    """
-
-    rows: Tensor
-    labels: Tensor
-    guessed: Tensor
 
 
 def matched(posterior: Tensor, labels: Tensor, confidence: float) -> Tensor:
@@ -96,34 +72,18 @@ def agreed(first: Tensor, second: Tensor, confidence: float, wanted: Tensor, roo
     return taken & candidates
 
 
-@dataclass(frozen=True)
-class _Learner:
-    """A network with its two heads, and the class priors of its predictions for selected and for other rows."""
-
-    network: nn.Module
-    pseudo_head: nn.Module
-    selected_prior: Tensor
-    other_prior: Tensor
-
-    def heads(self, inputs: Tensor) -> Heads:
-        features = self.network.features(inputs)  # type: ignore[operator]
-        return self.network.fc(features), self.pseudo_head(features)  # type: ignore[operator]
-
-
 class _Now(NamedTuple):
     """What is the same for all batches of an epoch.
 
     Attributes:
         loss: The loss of the epoch.
-        extra: The weight of strong views and mixtures.
-        guess_weight: The weight of guesses in the training of the pseudo head.
+        weights: How much the parts of the objective count.
         guessing: Whether rows get guessed labels.
         generator: The source of random numbers of the mixtures.
     """
 
     loss: Loss
-    extra: float
-    guess_weight: float
+    weights: Weights
     guessing: bool
     generator: torch.Generator
 
@@ -148,7 +108,8 @@ class ProMix(Method):
 
     Args:
         setup: What the loop offers.
-        warmup_epochs: How many epochs come before the first selection. By default the published share, 10 of 600.
+        warmup_epochs: How many epochs come before the first selection. By default the published share, 10 of 600, but
+            at least 10 or a quarter of the training: losses of networks that have learnt nothing select nothing.
         ramp_epochs: Over how many epochs the share of selected rows moves from `start_share` to `end_share`, and the
             weight of strong views and mixtures rises from 0 to 1. By default the published share, 50 of 600.
         pseudo_epochs: For how many epochs the pseudo head learns from guesses. Their weight rises up to then. By
@@ -166,8 +127,8 @@ class ProMix(Method):
         temperature: The temperature at which these guesses are sharpened.
         alpha: The parameter of mixup's Beta distribution.
         largest_share: The share of a batch up to which rows get guessed labels.
-        warmup_penalty: The weight of the negative entropy of predictions in the warm-up; published as 1 for asymmetric
-            noise and 0 otherwise.
+        warmup_penalty: The weight of the negative entropy of predictions in the warm-up, for cross-entropy; published
+            as 1 for asymmetric noise and 0 otherwise. For other losses it is multiplied by how strongly they pull.
         shared_mixtures: Whether both heads learn from the same mixtures. This takes 8 passes of a batch through a
             network for each step, and not 12 as published.
     """
@@ -195,9 +156,9 @@ class ProMix(Method):
         super().__init__(setup)
         refuse_batch_loss("promix", setup.loss)
         classes, steps = setup.train.num_classes, math.ceil(len(setup.train) / setup.batch_size)
-        uniform = torch.full((classes,), 1 / classes)
-        setup.loss.logits_of(uniform[None])  # refuses a loss that cannot do it
-        self._warmup_epochs = phase_epochs(warmup_epochs, 10 / 600, setup.epochs)
+        refuse_partial_posterior(setup)
+        least = early_epochs(10, setup.epochs)
+        self._warmup_epochs = phase_epochs(warmup_epochs, 10 / 600, setup.epochs, least=least)
         self._ramp_epochs = phase_epochs(ramp_epochs, 50 / 600, setup.epochs)
         self._pseudo_epochs = phase_epochs(pseudo_epochs, 100 / 600, setup.epochs, least=self._warmup_epochs + 1)
         guess_epochs = phase_epochs(guess_epochs, 250 / 600, setup.epochs)
@@ -211,17 +172,17 @@ class ProMix(Method):
         check_number(least=0, largest_share=largest_share, warmup_penalty=warmup_penalty)
         check_number(above=0, temperature=temperature, alpha=alpha)
         if start_share is None:
-            right = 1 - noise_rate(setup, None, "start_share")
+            right = 1 - noise_rate(setup, None, "start_share", example=0.5)
             start_share = min(max(_CAUTION * right, _SHARES[0]), _SHARES[1])
         end_share = start_share if end_share is None else end_share
         check_number(above=0, start_share=start_share, end_share=end_share)
         self._shares = (start_share, end_share)
         self._confidence, self._debiasing, self._prior_momentum = confidence, debiasing, prior_momentum
-        self._pseudo_weight, self._temperature, self._alpha = pseudo_weight, temperature, alpha
-        self._largest_share, self._shared_mixtures = largest_share, shared_mixtures
+        self._pseudo_weight, self._largest_share = pseudo_weight, largest_share
         self._warmup_penalty = warmup_penalty
         self._labels, self._classes = setup.train.labels, classes
-        self._learners = tuple(_learner(setup, place, uniform) for place in (0, 1))
+        self._heads = TwoHeads(debiasing, temperature, alpha, shared_mixtures)
+        self._learners = tuple(Learner.make(setup, "promix", place) for place in (0, 1))
         parts = [part for learner in self._learners for part in (learner.network, learner.pseudo_head)]
         self._optimiser = setup.optimiser([parameter for part in parts for parameter in part.parameters()])
         self.answer = MeanOutputs(learner.network for learner in self._learners)
@@ -235,18 +196,19 @@ class ProMix(Method):
             yield from self._progress(run, loss)
 
     def _warm_up(self, run: Epoch, loss: Loss) -> Iterator[Step]:
+        penalty = self._warmup_penalty * pull(loss, self._classes)
         for batch in run.batches():
             outputs = [learner.heads(batch.inputs) for learner in self._learners]
             value = torch.stack([loss(logits, batch.labels).mean() for heads in outputs for logits in heads]).sum()
-            if self._warmup_penalty:
+            if penalty:
                 unsure = torch.stack([entropy(loss.posterior(logits)).mean() for heads in outputs for logits in heads])
-                value = value - self._warmup_penalty * unsure.sum()
+                value = value - penalty * unsure.sum()
             run.update(value, self._optimiser)
             yield Step(value, batch.rows, outputs[0][0])
 
     def _progress(self, run: Epoch, loss: Loss) -> Iterator[Step]:
         now = self._now(run, loss)
-        share = self._shares[0] + now.extra * (self._shares[1] - self._shares[0])
+        share = self._shares[0] + now.weights.extra * (self._shares[1] - self._shares[0])
         small = [self._small(run.evaluate(learner.network), loss, share) for learner in self._learners]
         for batch in run.batches(views=_VIEWS):
             weak = [learner.heads(batch.inputs) for learner in self._learners]
@@ -260,7 +222,10 @@ class ProMix(Method):
                 trusted = small[place][batch.rows] | matched(posteriors[place], batch.labels, self._confidence)
                 guesses = (debiased[place], debiased[1 - place])
                 selections.append(self._selection(now, batch.labels, trusted, guesses))
-                terms += self._terms(now, learner, batch, weak[place], selections[place], debiased[place])
+                term = self._heads.objective(
+                    loss, learner, batch, weak[place], selections[place], guesses[0], now.weights, now.generator
+                )
+                terms += [] if term is None else [term]
             if not terms:  # neither network has anything to learn from this batch
                 continue
             value = torch.stack(terms).sum()
@@ -280,7 +245,8 @@ class ProMix(Method):
         guessing = run.number >= self._first_guess
         early = run.number < self._pseudo_epochs
         weight = self._pseudo_weight * ramp(run.number, 0, self._pseudo_epochs) if early else 0.0
-        return _Now(loss, ramp(run.number, 0, self._ramp_epochs), weight, guessing, run.generator("mixtures"))
+        weights = Weights(ramp(run.number, 0, self._ramp_epochs), weight)
+        return _Now(loss, weights, guessing, run.generator("mixtures"))
 
     def _selection(self, now: _Now, labels: Tensor, trusted: Tensor, guesses: tuple[Tensor, Tensor]) -> Selection:
         """Return what one network is trained on: rows with trusted labels, and late also rows with guessed ones."""
@@ -290,62 +256,6 @@ class ProMix(Method):
             room = int(self._largest_share * len(trusted)) - int(trusted.sum())
             guessed = agreed(mine, others, self._confidence, ~trusted, room)
         return Selection(trusted | guessed, torch.where(guessed, mine.argmax(1), labels), guessed)
-
-    def _terms(
-        self, now: _Now, learner: _Learner, batch: Batch, weak: Heads, selection: Selection, debiased: Tensor
-    ) -> list[Tensor]:
-        """Return the terms of the objective of one network, each a scalar; there are none if no row is used."""
-        rows, others = selection.rows, ~selection.rows
-        learns = bool(rows.any())
-        learns_guesses = now.guess_weight > 0 and bool(others.any())
-        if not learns and not learns_guesses:
-            return []
-        strong = learner.heads(batch.views[1])
-        terms = []
-        if learns:
-            targets = one_hot(selection.labels[rows], self._classes)
-            for place in _PRIMARY, _PSEUDO:
-                terms.append(self._fit(now.loss, weak[place][rows], targets, learner.selected_prior))
-                terms.append(now.extra * self._fit(now.loss, strong[place][rows], targets, learner.selected_prior))
-            terms += self._mixtures(now, learner, batch.inputs[rows], targets)
-        if learns_guesses:
-            guesses = sharpen(debiased[others], self._temperature)
-            for logits, weight in ((weak[_PSEUDO], 1.0), (strong[_PSEUDO], now.extra)):
-                fit = self._fit(now.loss, logits[others], guesses, learner.other_prior)
-                terms.append(now.guess_weight * weight * fit)
-        return terms
-
-    def _mixtures(self, now: _Now, learner: _Learner, inputs: Tensor, targets: Tensor) -> list[Tensor]:
-        """Return the terms of mixtures of selected rows; there are none if there are not two rows to mix."""
-        if len(inputs) < _FEWEST:
-            return []
-        terms = []
-        for places in ((_PRIMARY, _PSEUDO),) if self._shared_mixtures else ((_PRIMARY,), (_PSEUDO,)):
-            mixtures = [mixup(inputs, targets, self._alpha, now.generator, at_least_half=True)]
-            if inputs.dim() in _FMIX_DIMENSIONS:
-                mixtures.append(fmix(inputs, targets, _FMIX_ALPHA, now.generator))
-            for mixed in mixtures:
-                logits = learner.heads(mixed.inputs)
-                terms += [
-                    now.extra * self._fit(now.loss, logits[place], mixed.targets, learner.selected_prior)
-                    for place in places
-                ]
-        return terms
-
-    def _fit(self, loss: Loss, logits: Tensor, targets: Tensor, prior: Tensor) -> Tensor:
-        """Return the mean loss of logits with the margins of a prior."""
-        value: Tensor = loss(logits + margins(loss, logits, prior, self._debiasing), targets).mean()
-        return value
-
-
-def _learner(setup: Setup, place: int, uniform: Tensor) -> _Learner:
-    network = setup.network()
-    return _Learner(
-        network,
-        second_head(setup, network, f"pseudo head {place}"),
-        setup.state(f"prior of selected rows {place}", uniform),
-        setup.state(f"prior of other rows {place}", uniform),
-    )
 
 
 _PAPER = "Wang et al., ProMix, IJCAI 2023; released code"
@@ -389,9 +299,11 @@ register(
             "the logits of p·π^d and of p. For cross-entropy that is the published z + d·log π."
         ),
         deviations=(
-            "Numbers of epochs and the memory of the prior are shares of the training. The share of rows with small "
-            "losses is 0.9 of the share of right labels, which is estimated; the published constants (presets) are "
-            "also below that share, because sure labels are added in each batch. FMix has its own mask for each row, "
+            "Numbers of epochs and the memory of the prior are shares of the training; the warm-up has at least 10 "
+            "epochs or a quarter of the training. The share of rows with small losses is 0.9 of the share of right "
+            "labels, which is estimated; the published constants (presets) are also below that share, because sure "
+            "labels are added in each batch. The strong view has two random operations and a square of fixed size "
+            "blanked; published are three operations and a square of random size. FMix has its own mask for each row, "
             "and its masks look alike in all directions. The warm-up trains both heads. Its penalty is the negative "
             "entropy of the posterior, where the released code limits logits before the softmax. An empty selection "
             "leaves out its term, where the released code divides by 0."

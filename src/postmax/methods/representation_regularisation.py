@@ -19,6 +19,7 @@ from postmax.methods.method import Epoch, Method, Setup, Step
 from postmax.methods.parts.contrast import FEWEST_ROWS, head, info_nce
 from postmax.methods.parts.features import with_features
 from postmax.methods.parts.options import check_number
+from postmax.methods.parts.pull import pull
 
 _NAME = "representation-regularisation"
 _VIEWS = ("weak", "contrast", "contrast")
@@ -73,8 +74,9 @@ class RepresentationRegularisation(Method):
 
     Args:
         setup: What the loop offers.
-        contrast_weight: The weight of the contrastive loss.
-        gap_weight: The weight of the gap between distances.
+        contrast_weight: The weight of the contrastive loss, for cross-entropy. For other losses it is multiplied by how
+            strongly they pull.
+        gap_weight: The weight of the gap between distances; the same holds for it.
         temperature: The temperature of the contrastive loss.
         warmup_epochs: How many epochs use the loss on the labels alone. Published as none for CIFAR-10.
     """
@@ -93,7 +95,7 @@ class RepresentationRegularisation(Method):
         check_number(above=0, temperature=temperature)
         check_number(least=0, whole=True, warmup_epochs=warmup_epochs)
         self._weights, self._temperature = (contrast_weight, gap_weight), temperature
-        self._warmup_epochs = warmup_epochs
+        self._warmup_epochs, self._classes = warmup_epochs, setup.train.num_classes
         self._network = with_features(setup.network(), _NAME)
         self.answer = self._network
         width = self._network.fc.in_features
@@ -106,6 +108,7 @@ class RepresentationRegularisation(Method):
         """Go once through all rows."""
         loss = self.loss.at(run.share)
         warming_up = run.number < self._warmup_epochs
+        strength = pull(loss, self._classes)
         for batch in run.batches(views=_VIEWS[:1] if warming_up else _VIEWS):
             features = self._network.features(batch.inputs)
             logits = self._network.fc(features)
@@ -113,7 +116,7 @@ class RepresentationRegularisation(Method):
             values, optimisers = {}, [self._optimiser]
             if not warming_up and len(batch.rows) >= FEWEST_ROWS:
                 contrast, gap = self._terms(loss, batch, features, logits)
-                value = value + self._weights[0] * contrast + self._weights[1] * gap
+                value = value + strength * (self._weights[0] * contrast + self._weights[1] * gap)
                 values = {"contrast": contrast.item(), "gap": gap.item()}
                 optimisers.append(self._head_optimiser)
             run.update(value, *optimisers)
@@ -145,7 +148,8 @@ register(
         deviations=(
             "A mean distance of almost 0, as that of constant predictions, is not divided by. The weak view is the "
             "usual augmentation of the data set. The released schedule for CIFAR-100 has two epochs of a robust loss "
-            "between warm-up and regularisation; here there is one loss."
+            "between warm-up and regularisation; here there is one loss. Both terms are multiplied by how strongly the "
+            "loss pulls, compared with cross-entropy."
         ),
     ),
     presets={

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from postmax.methods.method import Setup
 from postmax.methods.parts.noise_rate import noise_rate
 from postmax.methods.parts.options import check_number
-from postmax.methods.parts.phases import phase_epochs
+from postmax.methods.parts.phases import early_epochs, phase_epochs
 from postmax.methods.parts.ramps import ramp
 
 # Co-teaching was published with a rise over the first 10 of 200 epochs.
-_RAMP_SHARE = 10 / 200
+_RAMP_EPOCHS = 10
+_RAMP_SHARE = _RAMP_EPOCHS / 200
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,14 @@ def forgetting(setup: Setup, forget_rate: float | None, ramp_epochs: int | None)
     Args:
         setup: What the loop offers.
         forget_rate: The share in the end; None for the estimated share of wrong labels.
-        ramp_epochs: Over how many epochs it rises; None for the published 5 % of the training, at least two epochs.
+        ramp_epochs: Over how many epochs it rises; None for the published 5 % of the training, but at least 10 epochs
+            or a quarter of the training, and at least two epochs.
 
     Raises:
         InputError: If an option cannot be, or the share of wrong labels cannot be estimated.
     """
     if ramp_epochs is not None:
         check_number(least=0, whole=True, ramp_epochs=ramp_epochs)
-    epochs = phase_epochs(ramp_epochs, _RAMP_SHARE, setup.epochs, least=2)
+    least = max(2, early_epochs(_RAMP_EPOCHS, setup.epochs))
+    epochs = phase_epochs(ramp_epochs, _RAMP_SHARE, setup.epochs, least=least)
     return Forgetting(noise_rate(setup, forget_rate, "forget_rate"), epochs)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from postmax.data import mixup
 from postmax.losses import Loss
-from postmax.methods.parts.targets import sharpen
+from postmax.methods.parts.targets import as_labels, sharpen
 
 # Published weights of the squared error are for ten classes.
 _PUBLISHED_CLASSES = 10
@@ -25,7 +25,7 @@ class Aim(NamedTuple):
 
     Attributes:
         views: The inputs (B, …) of each view.
-        targets: The label distribution of each row, (B, K).
+        targets: The distribution of the true class of each row, (B, K).
     """
 
     views: Sequence[Tensor]
@@ -102,7 +102,8 @@ def mix_and_match(
     missed = posterior.new_zeros(())
     if unlabelled is not None:
         missed = (posterior[first:] - mixed.targets[first:]).square().mean()
-    return MixMatch(loss(logits[:first], mixed.targets[:first]), missed, posterior, mixed.targets)
+    labelled_losses = loss(logits[:first], as_labels(loss, mixed.targets[:first]))
+    return MixMatch(labelled_losses, missed, posterior, mixed.targets)
 
 
 def scaled_weight(weight: float, classes: int) -> float:

@@ -9,13 +9,14 @@ from postmax.methods.method import Setup
 from postmax.methods.parts.options import check_number
 
 
-def noise_rate(setup: Setup, given: float | None, option: str) -> float:
+def noise_rate(setup: Setup, given: float | None, option: str, example: float = 0.2) -> float:
     """Return the share of wrong labels: the option of the method, or an estimate from the training rows.
 
     Args:
         setup: What the loop offers.
         given: The value of the option; None to estimate the share.
-        option: The name of the option, for messages.
+        option: The name of the option to set where the share cannot be estimated, for messages.
+        example: A value of that option.
 
     Raises:
         InputError: If the given share is not from 0 to 1, or none is given and it cannot be estimated.
@@ -25,8 +26,8 @@ def noise_rate(setup: Setup, given: float | None, option: str) -> float:
             found = setup.estimate().noise_rate
         except InputError as error:
             raise InputError(
-                f"{error} Without an estimate of the share of wrong labels, give it yourself, such as "
-                f"method.{option}=0.2."
+                f"{error} Without an estimate of the share of wrong labels, set the option yourself, such as "
+                f"method.{option}={example}."
             ) from error
         return min(max(found, 0.0), 1.0)
     named: dict[str, Any] = {option: given}

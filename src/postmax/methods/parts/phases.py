@@ -23,6 +23,23 @@ def phase_epochs(given: int | None, share: float, epochs: int, *, least: int = 1
     return max(0, min(max(least, round(share * epochs)), epochs - 1))
 
 
+def early_epochs(published: int, epochs: int) -> int:
+    """Return the fewest epochs of an early phase: as many as published, but at most a quarter of the training.
+
+    A network needs a number of epochs, and not a share of the training, before its losses tell right labels from wrong
+    ones. In a short training the published share would end before that.
+
+    Args:
+        published: The published number of epochs.
+        epochs: How many epochs the training has.
+
+    Example:
+        >>> [early_epochs(10, epochs) for epochs in (300, 30, 8, 2)]
+        [10, 7, 2, 1]
+    """
+    return max(1, min(published, epochs // 4))
+
+
 def share_of_span(epoch: int, span: tuple[int, int]) -> float:
     """Return the share of a span of epochs that is over when an epoch begins.
 
