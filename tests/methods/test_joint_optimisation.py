@@ -9,6 +9,7 @@ from small_runs import small_config
 from postmax import losses
 from postmax.errors import InputError
 from postmax.methods.joint_optimisation import joint_loss
+from postmax.methods.parts.pull import pull
 from postmax.train.build import build
 
 
@@ -62,7 +63,7 @@ def test_a_class_that_is_never_predicted_has_a_finite_loss_and_gradient():
 def test_labels_become_the_mean_posterior_of_the_last_epochs(memory):
     options = ("method.warmup_epochs=3", "method.memory_epochs=2", "method.first_epochs=5", f"method.memory={memory}")
     trainer = trainer_of(*options, "loss=ce")
-    given = torch.eye(2)[trainer.method._given]
+    given = torch.eye(2)[trainer._truth.labels[0]]
     history, labels = torch.zeros(8, 456, 2), []
     for epoch in range(8):
         for step in trainer.steps(epoch):
@@ -102,8 +103,8 @@ def test_the_second_network_is_new_and_learns_the_rewritten_labels():
 
 @pytest.mark.parametrize("prior", ["labels", "uniform"])
 def test_the_prior(prior):
-    method = trainer_of(f"method.prior={prior}").method
-    share = method._given.float().mean().item()
+    trainer = trainer_of(f"method.prior={prior}")
+    method, share = trainer.method, trainer._truth.labels[0].float().mean().item()
     expected = [1 - share, share] if prior == "labels" else [0.5, 0.5]
     assert method._prior.tolist() == pytest.approx(expected, abs=1e-6)
     assert abs(share - 0.5) > 0.05
@@ -133,3 +134,32 @@ def test_short_trainings(epochs):
 def test_options_that_cannot_be(option):
     with pytest.raises(InputError, match=rf"method\.{option.partition('=')[0]} must be"):
         trainer_of(f"method.{option}")
+
+
+def test_the_terms_beside_the_loss_are_as_strong_as_the_loss():
+    method = trainer_of("method.prior_weight=3", "method.entropy_weight=2", "loss=sl-pml").method
+    strength = pull(method.loss, 2)
+    assert strength == pytest.approx(2 / 9, rel=1e-3)
+    assert (method._prior_weight, method._entropy_weight) == pytest.approx((3 * strength, 2 * strength))
+
+
+def test_each_network_sees_the_whole_course_of_the_loss(monkeypatch):
+    trainer = trainer_of("method.first_epochs=4")
+    shares = []
+    plain = type(trainer.method.loss).at
+    monkeypatch.setattr(type(trainer.method.loss), "at", lambda loss, share: shares.append(share) or plain(loss, share))
+    for epoch in range(8):
+        for _ in trainer.method.epoch(EpochWithoutRows(epoch)):
+            pass
+    assert shares == [0, 0.25, 0.5, 0.75] * 2
+
+
+class EpochWithoutRows:
+    """An epoch in which nothing is trained."""
+
+    def __init__(self, number):
+        self.number = number
+        self.share = number / 8
+
+    def batches(self):
+        return iter(())

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from postmax import losses, models
 from postmax.errors import InputError
 from postmax.methods.mlnt import nearest, neighbour_labels, trial_step
+from postmax.methods.parts.pull import pull
 from postmax.train.build import build
 
 CE = losses.get("ce", reduction="none")
@@ -119,7 +120,9 @@ def test_trial_steps_leave_batch_normalisation_alone():
 
 
 def test_the_phases():
-    trainer = trainer_of("method.warmup_epochs=2", "method.ramp_epochs=2", "method.weight=3", "method.decay=0.5")
+    trainer = trainer_of(
+        "method.warmup_epochs=2", "method.ramp_epochs=2", "method.weight=3", "method.decay=0.5", "loss=ce"
+    )
     network, teacher = trainer.resources.networks
     weights = []
     for epoch in range(6):
@@ -130,9 +133,10 @@ def test_the_phases():
         if epoch >= 2:
             assert not torch.equal(teacher.fc.weight, network.fc.weight)
     steps = len(weights) // 6
-    assert weights[: 2 * steps + 1] == [0] * (2 * steps + 1)
+    assert weights[: 2 * steps] == [0] * (2 * steps)
+    assert weights[2 * steps] == pytest.approx(3 * math.exp(-5))
     assert weights[3 * steps] == pytest.approx(3 * math.exp(-5 / 4))
-    assert weights[4 * steps :] == [3] * (2 * steps)
+    assert weights[4 * steps :] == pytest.approx([3] * (2 * steps))
 
 
 def test_a_step_adds_the_weighted_change_to_the_loss():
@@ -151,3 +155,11 @@ def test_a_step_adds_the_weighted_change_to_the_loss():
 def test_options_that_cannot_be(option):
     with pytest.raises(InputError, match=rf"method\.{option.partition('=')[0]} must be"):
         trainer_of(f"method.{option}")
+
+
+def test_a_trial_step_and_the_term_are_as_strong_as_with_cross_entropy():
+    method = trainer_of("method.trial_rate=0.3", "method.weight=2", "loss=sl-pml").method
+    strength = pull(method.loss, 2)
+    assert strength < 0.25
+    assert method._trial_rate * strength == pytest.approx(0.3)
+    assert method._weight == pytest.approx(2 * strength)

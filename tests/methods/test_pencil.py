@@ -8,6 +8,7 @@ from small_runs import small_config
 
 from postmax import losses
 from postmax.errors import InputError
+from postmax.methods.parts.pull import pull
 from postmax.methods.pencil import label_slope, rewriting_loss
 from postmax.train.build import build
 
@@ -116,3 +117,14 @@ def test_wrong_labels_are_rewritten():
 def test_options_that_cannot_be(option):
     with pytest.raises(InputError, match=rf"method\.{option.partition('=')[0]} must be"):
         trainer_of(f"method.{option}")
+
+
+def test_the_objective_of_the_second_phase_is_as_strong_as_the_loss():
+    trainer = trainer_of("method.warmup_epochs=0", "loss=sl-pml")
+    label_logits = trainer.save().part("state")["label logits"].clone()
+    step = next(trainer.steps(0))
+    method, loss = trainer.method, trainer.method.loss
+    labels = trainer._truth.labels[0][step.rows]
+    found = rewriting_loss(loss, step.logits, label_logits[step.rows], labels, method._compatibility, method._entropy)
+    torch.testing.assert_close(step.loss, pull(loss, 2) * found.mean())
+    assert pull(loss, 2) < 0.25

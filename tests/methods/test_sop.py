@@ -10,6 +10,7 @@ from torch import nn
 from postmax import losses
 from postmax.errors import InputError
 from postmax.methods import sop
+from postmax.methods.parts.pull import pull
 from postmax.train.build import build
 
 
@@ -140,3 +141,31 @@ def test_options_of_sop_plus_that_cannot_be(option):
 def test_options_that_cannot_be(option):
     with pytest.raises(InputError, match=f"method.{option.partition('=')[0]} must be a number above 0"):
         build(small_config("method=sop", f"method.{option}"))
+
+
+def test_noise_variables_learn_as_fast_with_a_loss_that_pulls_less():
+    """V only follows the predicted class, and two networks with the same weights predict the same."""
+    moved = []
+    for loss in ("ce", "sl-pml"):
+        trainer = build(small_config("method=sop", f"loss={loss}")).trainer
+        with torch.no_grad():
+            trainer.save().part("state")["v"].fill_(0.3)
+        next(trainer.steps(0))
+        moved.append(trainer.save().part("state")["v"].clone())
+    assert (moved[0] - 0.3).abs().max() > 0.01
+    torch.testing.assert_close(moved[0], moved[1])
+
+
+def test_the_further_terms_are_as_strong_as_the_loss():
+    trainer = build(small_config("method=sop-plus", "loss=sl-pml", "method.view=strong")).trainer
+    method = trainer.method
+    step = next(trainer.steps(0))  # at first, nothing is explained
+    fit = float(method.loss(step.logits, trainer._truth.labels[0][step.rows]).mean())
+    given = torch.nn.functional.one_hot(trainer._truth.labels[0][step.rows], 2)
+    predicted = torch.nn.functional.one_hot(step.logits.argmax(-1), 2)
+    mismatch = float((predicted - given).square().sum(-1).float().mean())
+    strength = pull(method.loss, 2)
+    mean = method.loss.posterior(step.logits).mean(0)
+    imbalance = float(-mean.log().mean())  # both views of a row of features may differ, so there is a further term
+    assert float(step.loss) >= fit + strength * (mismatch + 0.1 * imbalance) - 1e-5
+    assert float(step.loss) <= fit + strength * (mismatch + 0.1 * imbalance + 0.9)

@@ -242,3 +242,10 @@ def test_options_that_cannot_be(method, option, message):
 def test_forward_refuses_a_loss_that_cannot_express_every_posterior():
     with pytest.raises(InputError, match="cannot express every posterior"):
         build(small_config("method=two-stage-forward", "loss=logit-clip"))
+
+
+def test_the_recorded_rate_is_that_of_the_optimiser_in_use():
+    trainer = built("method.estimation_epochs=3", "method.fresh=true", "optimiser.lr=0.1", "schedule=cosine")
+    rates = [trainer.epoch(number)[0]["lr"] for number in range(6)]
+    assert rates[0] > rates[1] > rates[2] < rates[3]
+    assert rates[3] > rates[4] > rates[5]

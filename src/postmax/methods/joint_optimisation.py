@@ -16,8 +16,9 @@ from postmax.methods.catalogue import register
 from postmax.methods.facts import Facts, Preset
 from postmax.methods.method import Epoch, Method, Setup, Step
 from postmax.methods.parts.options import check_number
-from postmax.methods.parts.phases import phase_epochs
+from postmax.methods.parts.phases import phase_epochs, share_of_span
 from postmax.methods.parts.posteriors import entropy, relative_entropy
+from postmax.methods.parts.pull import pull
 from postmax.methods.parts.recent_mean import RecentMean
 from postmax.methods.parts.stages import Stages
 from postmax.methods.parts.targets import one_hot
@@ -44,7 +45,8 @@ class JointOptimisation(Method):
 
     Args:
         setup: What the loop offers.
-        prior_weight: The weight of the term for the prior.
+        prior_weight: The weight of the term for the prior, for cross-entropy. For other losses both weights are
+            multiplied by how strongly they pull.
         entropy_weight: The weight of the term for the entropy.
         prior: "labels" for the share of each class among the given labels, "uniform" for equal classes.
         first_epochs: How many epochs the first network is trained. By default five eighths of the training.
@@ -79,25 +81,28 @@ class JointOptimisation(Method):
         check_number(least=1, whole=True, memory_epochs=memory_epochs)
         if first_lr is not None:
             check_number(above=0, first_lr=first_lr)
-        self._prior_weight, self._entropy_weight = prior_weight, entropy_weight
-        self._given, classes = setup.train.labels, setup.train.num_classes
-        given = one_hot(self._given, classes)
+        classes = setup.train.num_classes
+        strength = pull(setup.loss, classes)
+        self._prior_weight, self._entropy_weight = strength * prior_weight, strength * entropy_weight
+        given = one_hot(setup.train.labels, classes)
         self._prior = given.mean(0) if prior == "labels" else torch.full_like(given[0], 1 / classes)
         self._labels = setup.state("labels", given)
         self._recent = RecentMean(setup, "posteriors", classes, memory_epochs, gradual=memory == "gradual")
         self._networks = setup.network(), setup.network()
         end = max(setup.epochs, self._first_epochs + 1)
+        self._spans = (0, max(1, self._first_epochs)), (self._first_epochs, end)
         first, second = (list(network.parameters()) for network in self._networks)
         self._optimisers = (
             setup.optimiser(first, "first", lr=first_lr, scheduled=False),
-            setup.optimiser(second, "second", span=(self._first_epochs, end)),
+            setup.optimiser(second, "second", span=self._spans[1]),
         )
         self._stage = setup.state("stage", torch.tensor(0))
         self.answer = Stages(self._networks, self._stage)
 
     def epoch(self, run: Epoch) -> Iterator[Step]:
         """Train the network of the present stage once on all rows, and rewrite the labels if it is time."""
-        loss, stage = self.loss.at(run.share), int(run.number >= self._first_epochs)
+        stage = int(run.number >= self._first_epochs)
+        loss = self.loss.at(share_of_span(run.number, self._spans[stage]))
         self._stage.fill_(stage)
         for batch in run.batches():
             logits = self._networks[stage](batch.inputs)
@@ -170,7 +175,8 @@ register(
         deviations="The prior comes from the given labels; the released code assumes equal classes, which is wrong for "
         "rare classes. The logarithm of the mean posterior is finite for a class that is never predicted. Posteriors "
         "are averaged over the epochs that there are; the released code also averages empty places. The phases are "
-        "shares of the training.",
+        "shares of the training. The weights of the two terms are multiplied by how strongly the loss pulls, compared "
+        "with cross-entropy.",
     ),
     presets={
         "cifar10-symmetric-70": Preset(

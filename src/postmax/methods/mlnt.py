@@ -22,7 +22,8 @@ from postmax.methods.parts.decay import average_decay
 from postmax.methods.parts.options import check_number
 from postmax.methods.parts.phases import phase_epochs
 from postmax.methods.parts.posteriors import relative_entropy
-from postmax.methods.parts.ramps import ramp
+from postmax.methods.parts.pull import pull
+from postmax.methods.parts.ramps import gentle_ramp
 from postmax.methods.parts.teacher import follow
 
 # Published for one epoch of 31 250 steps: a teacher from step 500 on, and the full weight of its term from step 2000.
@@ -44,10 +45,12 @@ class MLNT(Method):
         trials: How many sets of wrong labels are made for each batch. The time of a step grows with it.
         wrong_share: The share of the rows of a batch that get the label of a neighbour.
         neighbours: From how many nearest rows of the batch that label comes; fewer if the batch has fewer rows.
-        trial_rate: The learning rate of a trial step.
+        trial_rate: The learning rate of a trial step, for cross-entropy. For other losses it is divided by how strongly
+            they pull, so that a trial step goes as far.
         second_order: Whether the gradient also goes through the gradient of the trial step, as published. This takes
             about twice the time. By default a trial step is a fixed move of the weights.
-        weight: The weight of the term in the end.
+        weight: The weight of the term in the end, for cross-entropy. For other losses it is multiplied by how strongly
+            they pull.
         warmup_epochs: How many epochs come before the term; the teacher is a copy of the network in them. By default
             1.6 % of the training, and at least one epoch.
         ramp_epochs: Over how many epochs after that the weight of the term rises. By default 4.8 % of the training.
@@ -79,7 +82,8 @@ class MLNT(Method):
         self._ramp_epochs = phase_epochs(ramp_epochs, _RAMP, setup.epochs)
         check_number(least=0, whole=True, warmup_epochs=self._warmup_epochs, ramp_epochs=self._ramp_epochs)
         self._trials, self._wrong_share, self._neighbours = trials, wrong_share, neighbours
-        self._trial_rate, self._second_order, self._weight = trial_rate, second_order, weight
+        strength = pull(setup.loss, setup.train.num_classes)
+        self._trial_rate, self._second_order, self._weight = trial_rate / strength, second_order, weight * strength
         self._decay = average_decay(setup, decay, _REMEMBERED, "decay")
         self._network, self.answer = setup.network(), setup.network()
         if not hasattr(self.answer, "features"):
@@ -100,8 +104,8 @@ class MLNT(Method):
             value = loss(logits, batch.labels).mean()
             weight, change = 0.0, 0.0
             if not warm_up and len(batch.rows) > 1:
-                time = run.number + index / run.steps
-                weight = self._weight * _eased(ramp(time, self._warmup_epochs, self._ramp_epochs))
+                time = run.number + index / run.steps - self._warmup_epochs
+                weight = self._weight * gentle_ramp(time, self._ramp_epochs)
                 trials = self._change_in_trials(loss, batch, generator)
                 value, change = value + weight * trials, float(trials.detach())
             run.update(value, self._optimiser)
@@ -191,11 +195,6 @@ def _outputs(network: nn.Module, weights: Mapping[str, Tensor], inputs: Tensor) 
     return outputs
 
 
-def _eased(share: float) -> float:
-    """Return the published ramp exp(−5·(1 − u)²), and 0 at u = 0."""
-    return math.exp(-5 * (1 - share) ** 2) if share > 0 else 0.0
-
-
 register(
     "mlnt",
     MLNT,
@@ -209,6 +208,8 @@ register(
         "method.second_order=true does as published. Neighbours are found with the features of the teacher; the "
         "released code takes a network that was trained before. KL is a sum over the classes; the released code also "
         "divides by K. Trial steps leave the statistics of batch normalisation alone. The teacher answers; the "
-        "released code takes the better of both on clean labels. The phases are shares of the training.",
+        "released code takes the better of both on clean labels. The phases are shares of the training. The rate of a "
+        "trial step is divided by how strongly the loss pulls, compared with cross-entropy, and the weight of the term "
+        "is multiplied by it.",
     ),
 )

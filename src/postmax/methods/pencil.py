@@ -16,6 +16,7 @@ from postmax.methods.method import Epoch, Method, Setup, Step
 from postmax.methods.parts.options import check_number
 from postmax.methods.parts.phases import phase_epochs
 from postmax.methods.parts.posteriors import entropy, safe_log
+from postmax.methods.parts.pull import pull
 from postmax.methods.parts.targets import one_hot
 
 # The published epochs of the three phases.
@@ -35,7 +36,9 @@ class Pencil(Method):
 
     1. The network learns the given labels with the loss of the run, at a constant learning rate.
     2. The network and d learn together. The objective is KL(p ‖ d) of the posterior p, plus a term −log d_y that holds
-       d near the given label y, plus the entropy of p. The label logits move by plain gradient descent.
+       d near the given label y, plus the entropy of p. The label logits move by plain gradient descent. For the
+       network, the objective is multiplied by how strongly the loss of the run pulls, compared with cross-entropy, so
+       that the learning rate of the run suits this phase too.
     3. The network learns d, which does not change any more, with the loss of the run and with its schedule.
 
     Args:
@@ -70,6 +73,7 @@ class Pencil(Method):
         self._compatibility, self._entropy, self._label_rate = compatibility_weight, entropy_weight, label_rate
         self._frozen_from = self._warmup_epochs + rewriting
         self._classes = setup.train.num_classes
+        self._pull = pull(setup.loss, self._classes)
         self._label_logits = setup.state("label logits", _START * one_hot(setup.train.labels, self._classes))
         self.answer = setup.network()
         weights = list(self.answer.parameters())
@@ -85,9 +89,8 @@ class Pencil(Method):
             logits = self.answer(batch.inputs)
             label_logits = self._label_logits[batch.rows]
             if rewriting:
-                value = rewriting_loss(
-                    loss, logits, label_logits, batch.labels, self._compatibility, self._entropy
-                ).mean()
+                losses = rewriting_loss(loss, logits, label_logits, batch.labels, self._compatibility, self._entropy)
+                value = self._pull * losses.mean()
             elif run.number < self._warmup_epochs:
                 value = loss(logits, batch.labels).mean()
             else:
@@ -163,7 +166,8 @@ register(
         "the paper; the released code takes a second softmax of d, which makes the term weak. Objectives are sums over "
         "the classes; the released code divides by K, so that its constants depend on K. So the published weights of "
         "that term do not apply, and the default is small. The learning rate of the third phase follows the schedule "
-        "of the run; in the released code it becomes 0.",
+        "of the run; in the released code it becomes 0. The objective of the second phase is multiplied by how "
+        "strongly the loss of the run pulls, compared with cross-entropy.",
     ),
     presets={
         "cifar10-symmetric": Preset(

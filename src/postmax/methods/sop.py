@@ -16,6 +16,7 @@ from postmax.methods.facts import Facts, Preset
 from postmax.methods.method import Epoch, Method, Setup, Step
 from postmax.methods.parts.options import check_number
 from postmax.methods.parts.posteriors import relative_entropy, safe_log
+from postmax.methods.parts.pull import pull
 from postmax.methods.parts.targets import one_hot
 
 _INITIAL = 1e-8
@@ -37,6 +38,9 @@ class SOP(Method):
     The fit is the loss of the run, given the logits of the changed posterior; see `explained_logits`. The second term
     of the published objective moves U and V towards the difference between the given label and the predicted class.
 
+    The published rates and weights are for cross-entropy. For a loss that pulls less, the other terms have as much less
+    weight, and u and v learn as much faster. So U and V grow as fast as with cross-entropy, and explain as much.
+
     Args:
         setup: What the loop offers.
         lr_u: The learning rate of u. Published as 10 for CIFAR-10 and 1 for CIFAR-100.
@@ -50,12 +54,13 @@ class SOP(Method):
         self._classes = setup.train.num_classes
         setup.loss.logits_of(torch.full((1, self._classes), 1 / self._classes))  # refuses a loss that cannot do it
         self.answer = setup.network()
+        self._pull = pull(setup.loss, self._classes)
         self._u = _noise_variables(setup, "u", 1)
         self._v = _noise_variables(setup, "v", self._classes)
         self._optimisers = (
             setup.optimiser(list(self.answer.parameters())),
-            _plain_descent(setup, self._u, "u", lr_u),
-            _plain_descent(setup, self._v, "v", lr_v),
+            _plain_descent(setup, self._u, "u", lr_u / self._pull),
+            _plain_descent(setup, self._v, "v", lr_v / self._pull),
         )
 
     def epoch(self, run: Epoch) -> Iterator[Step]:
@@ -68,7 +73,8 @@ class SOP(Method):
             fit = loss(explained_logits(loss, logits, added, taken.detach()), batch.labels).mean()
             predicted = one_hot(loss.predict(logits), self._classes)
             mismatch = (predicted + added - taken - given).square().sum(-1).mean()
-            value = fit + mismatch + self._regulariser(loss, views, added, taken.detach())
+            others = mismatch + self._regulariser(loss, views, added, taken.detach())
+            value = fit + self._pull * others
             run.update(value, *self._optimisers)
             yield Step(value, batch.rows, logits, {"noise": float(added.detach().sum(-1).mean())})
 
@@ -180,7 +186,9 @@ _SOURCE = "Liu, Zhu, Qu and You, Robust training under label noise by over-param
 _DEVIATIONS = (
     "The learning rates of u and v are for batches of 128 rows, as published. With other batches they are multiplied "
     "by rows/128, so that one visit to a row moves its noise variables by the same amount. The released code cuts the "
-    "explained posterior at 1e-4, where it then has no gradient; here the bound is 1e-12. "
+    "explained posterior at 1e-4, where it then has no gradient; here the bound is 1e-12. The terms beside the loss "
+    "are multiplied by how strongly the loss pulls, compared with cross-entropy, and the rates of u and v are divided "
+    "by that. "
 )
 _POSTERIOR = (
     "The noise variables are added to the posterior of the loss, and the loss gets logits that are moved by as much as "

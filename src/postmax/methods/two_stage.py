@@ -31,7 +31,7 @@ from postmax.methods.parts.corrections import (
 )
 from postmax.methods.parts.noise_matrix import NoiseMatrix
 from postmax.methods.parts.options import check_number
-from postmax.methods.parts.phases import phase_epochs
+from postmax.methods.parts.phases import phase_epochs, share_of_span
 from postmax.methods.parts.stages import Stages
 
 _ESTIMATION_SHARE = 0.5
@@ -67,6 +67,7 @@ class TwoStage(Method):
         length = phase_epochs(estimation_epochs, _ESTIMATION_SHARE, setup.epochs)
         self._start = 0 if self._noise.is_known else min(length, setup.epochs - 1)
         self._epochs = setup.epochs
+        self._end = self.end_of_second_stage()
         wanted = setup.epochs - self._start >= _EPOCHS_OF_A_NEW_NETWORK if fresh is None else fresh
         self._fresh = wanted and self._start > 0
         self._networks: list[nn.Module] = [first, setup.network()] if self._fresh else [first]
@@ -77,12 +78,16 @@ class TwoStage(Method):
     def _make_optimisers(self, setup: Setup) -> list[Optimizer]:
         """Return an optimiser for each network. Each has a part of the training with a schedule of its own."""
         if not self._fresh:
-            return [setup.optimiser(list(self._networks[0].parameters()))]
+            return [setup.optimiser(list(self._networks[0].parameters()), span=(0, self._end))]
         first, second = (list(network.parameters()) for network in self._networks)
-        # The run records the rate of the optimiser that was made first. The one of the second stage is the one that is
-        # still in use when a stopped run goes on.
-        corrected = setup.optimiser(second, "corrected", span=(self._start, self._epochs))
-        return [setup.optimiser(first, span=(0, self._start)), corrected]
+        return [
+            setup.optimiser(first, span=(0, self._start)),
+            setup.optimiser(second, "corrected", span=(self._start, self._end)),
+        ]
+
+    def end_of_second_stage(self) -> int:
+        """Return the epoch after the last one of the second stage; a subclass may go on with a third stage."""
+        return self._epochs
 
     @abstractmethod
     def corrected(self, run: Epoch, loss: Loss, logits: Tensor, labels: Tensor, place: int) -> Tensor:
@@ -120,9 +125,13 @@ class TwoStage(Method):
             yield Step(value, batch.rows, logits, values)
 
     def _loss_at(self, number: int) -> Loss:
-        """Return the loss of an epoch. A new network gets a loss that changes over time from its beginning on."""
+        """Return the loss of an epoch. A new network gets a loss that changes over time from its beginning on.
+
+        The first network sees only the beginning of such a loss: in its later course, its posterior may say which label
+        is the most probable one, but not how probable it is, and the noise is estimated from that.
+        """
         begin = self._start if self._fresh and number >= self._start else 0
-        return self.loss.at((number - begin) / (self._epochs - begin))
+        return self.loss.at(share_of_span(number, (begin, self._epochs)))
 
     def learnt(self) -> dict[str, Tensor]:
         """Return the transition matrix with which the loss was corrected."""
@@ -182,6 +191,7 @@ class Reweighting(TwoStage):
 
     Args:
         setup: What the loop offers.
+        name: The name of the method, for messages.
         estimator: Where the noise comes from; see `TwoStage`.
         estimation_epochs: The length of the first stage; see `TwoStage`.
         fresh: Whether the second stage starts with a new network; see `TwoStage`.
@@ -191,13 +201,13 @@ class Reweighting(TwoStage):
     def __init__(
         self,
         setup: Setup,
+        name: str = "two-stage-reweighting",
         *,
         estimator: str = "anchor-97",
         estimation_epochs: int | None = None,
         fresh: bool | None = None,
         largest_weight: float = 10.0,
     ) -> None:
-        name = "two-stage-reweighting"
         super().__init__(setup, name, estimator=estimator, estimation_epochs=estimation_epochs, fresh=fresh)
         refuse_mixed_rows(name, setup.loss)
         check_number(above=0, largest_weight=largest_weight)
@@ -257,17 +267,18 @@ _PATRINI = (
     "Patrini, Rozza, Menon, Nock, Qu: Making deep neural networks robust to label noise: A loss correction approach. "
     "CVPR 2017"
 )
-_STEPS_OF_PATRINI = {"batch_size": 128, "optimiser.lr": 0.1, "optimiser.momentum": 0.9}
+_STEPS_OF_PATRINI = {"batch_size": 128, "optimiser.lr": 0.1, "optimiser.momentum": 0.9, "schedule.name": "step"}
+# Both stages have the published number of epochs, and both have the published schedule.
 _PATRINI_PRESETS = {
     "cifar10": Preset(
         {"estimator": "anchor-97"},
         f"{_PATRINI}; released code",
-        {"epochs": 120, "optimiser.weight_decay": 1e-4, **_STEPS_OF_PATRINI},
+        {"epochs": 240, "optimiser.weight_decay": 1e-4, "schedule.milestones": (40, 80), **_STEPS_OF_PATRINI},
     ),
     "cifar100": Preset(
         {"estimator": "anchor"},
         f"{_PATRINI}; released code",
-        {"epochs": 150, "optimiser.weight_decay": 1e-3, **_STEPS_OF_PATRINI},
+        {"epochs": 300, "optimiser.weight_decay": 1e-3, "schedule.milestones": (80, 120), **_STEPS_OF_PATRINI},
     ),
 }
 _FIRST_STAGE = (
@@ -344,10 +355,12 @@ register(
     ),
     presets={
         "cifar10": Preset(
-            {"estimator": "anchor-97", "fresh": False},
+            {"estimator": "anchor-97", "estimation_epochs": 20, "fresh": False},
             "Xia et al., NeurIPS 2019; released code",
             {
                 "epochs": 220,
+                "schedule.name": "step",
+                "schedule.milestones": (60, 100),
                 "batch_size": 128,
                 "optimiser.lr": 0.01,
                 "optimiser.momentum": 0.9,

@@ -102,6 +102,8 @@ _TRAINING = {
     "optimiser.lr": 0.01,
     "optimiser.momentum": 0.9,
     "optimiser.weight_decay": 1e-4,
+    "schedule.name": "step",
+    "schedule.milestones": (30, 60),
 }
 register(
     "volminnet",

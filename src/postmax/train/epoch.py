@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from postmax.data import Batch, Batches, generator_for
+from postmax.train.optimisers import weights_rate
 from postmax.train.resources import Resources
 
 if TYPE_CHECKING:
@@ -95,6 +96,15 @@ class EpochRun:
         for one in chosen:
             one.step()
         self._after_update([parameter for one in chosen for parameter in one.parameters])
+
+    def rate(self) -> float:
+        """Return the learning rate of the last step; where several optimisers made steps, that of the first one.
+
+        An optimiser that made no step in this epoch may have any rate: it depends on where the run was resumed.
+        """
+        known = list(self._resources.optimisers.values())
+        chosen = next((found for found in known if self._steps[id(found)]), known[0])
+        return weights_rate(chosen.optimiser)
 
     def generator(self, key: str) -> torch.Generator:
         """Return a random generator that depends on the seed, this epoch and the key."""

@@ -19,7 +19,6 @@ from postmax.train.ema import NetworkAverages
 from postmax.train.epoch import EpochRun
 from postmax.train.evaluation import Evaluator, outputs_of
 from postmax.train.metrics import Scores, Truth, epoch_records
-from postmax.train.optimisers import weights_rate
 from postmax.train.predictions import Predictions
 from postmax.train.randomness import set_random_numbers
 from postmax.train.records import EpochRecord
@@ -160,7 +159,7 @@ class OneSeedTrainer:
         losses = self._watch.finish()
         seconds = time.perf_counter() - start
         (record,) = epoch_records(
-            number, self._config.seeds, losses, self._rate, self._truth, predictions.finish(), seconds
+            number, self._config.seeds, losses, self._run.rate(), self._truth, predictions.finish(), seconds
         )
         record["passes"], record["operations"] = self.resources.work.take()
         if values:
@@ -173,7 +172,7 @@ class OneSeedTrainer:
         set_random_numbers(generator_for(*self._config.seeds, "epoch", number).initial_seed())
         self.resources.train(True)
         self._watch.start(number)
-        run = EpochRun(
+        self._run = run = EpochRun(
             number,
             self._config.epochs,
             self.batches,
@@ -226,11 +225,6 @@ class OneSeedTrainer:
         self.resources.restore(state)
         self._averages.restore(state)
         self._watch.first_loss, self.updates = state.values["first_loss"], state.values["updates"]
-
-    @property
-    def _rate(self) -> float:
-        """The learning rate of the first optimiser in its last step."""
-        return weights_rate(next(iter(self.resources.optimisers.values())).optimiser)
 
     def _readings(self, outputs: Tensor) -> dict[str, Tensor]:
         return {name: posterior[None] for name, posterior in self.method.readings(outputs[0]).items()}

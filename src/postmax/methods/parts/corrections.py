@@ -60,6 +60,16 @@ def true_posterior(loss: Loss, logits: Tensor) -> Tensor:
     return loss.posterior(logits.double())
 
 
+def inside(posterior: Tensor) -> Tensor:
+    """Return posteriors (B, K) in float64, moved a tiny way towards equal ones, so that no entry is 0 or 1.
+
+    Example:
+        >>> inside(torch.tensor([[1.0, 0.0]], dtype=torch.float64)).log().isfinite().all()
+        tensor(True)
+    """
+    return (1 - _MARGIN) * posterior + _MARGIN / posterior.shape[1]
+
+
 def forward_losses(loss: Loss, logits: Tensor, labels: Tensor, matrix: Tensor) -> Tensor:
     """Return the loss of each row, (B,), for the posterior of the label: that of the true class, sent through T.
 
@@ -77,9 +87,8 @@ def forward_losses(loss: Loss, logits: Tensor, labels: Tensor, matrix: Tensor) -
         >>> forward_losses(pm.losses.get("ce", reduction="none"), torch.zeros(1, 2), torch.tensor([0]), matrix).exp()
         tensor([1.6667])
     """
-    mixed = full_product(true_posterior(loss, logits), matrix)
-    inside = (1 - _MARGIN) * mixed + _MARGIN / mixed.shape[1]
-    losses: Tensor = loss(loss.logits_of(inside), labels)
+    mixed = inside(full_product(true_posterior(loss, logits), matrix))
+    losses: Tensor = loss(loss.logits_of(mixed), labels)
     return losses.to(logits.dtype)
 
 
