@@ -78,9 +78,28 @@ def forward_losses(loss: Loss, logits: Tensor, labels: Tensor, matrix: Tensor) -
         tensor([1.6667])
     """
     mixed = full_product(true_posterior(loss, logits), matrix)
-    inside = (1 - _MARGIN) * mixed + _MARGIN / mixed.shape[1]
-    losses: Tensor = loss(loss.logits_of(inside), labels)
-    return losses.to(logits.dtype)
+    return losses_of_posterior(loss, mixed, labels, _MARGIN).to(logits.dtype)
+
+
+def losses_of_posterior(loss: Loss, posterior: Tensor, labels: Tensor, margin: float) -> Tensor:
+    """Return the loss of each row, (B,), for a posterior into which a little of a uniform distribution is mixed.
+
+    With it no probability is 0, so the loss is bounded. For cross-entropy it is −log((1 − m)·p_y + m/K).
+
+    Args:
+        loss: Any loss that can express every posterior (`Loss.logits_of`), with reduction "none".
+        posterior: (B, K). It should be in float64, in which small probabilities survive.
+        labels: (B,).
+        margin: The share m of the uniform distribution, above 0.
+
+    Example:
+        >>> import postmax as pm
+        >>> posterior = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
+        >>> losses_of_posterior(pm.losses.get("ce", reduction="none"), posterior, torch.tensor([1]), 0.2).exp()
+        tensor([10.0000], dtype=torch.float64)
+    """
+    losses: Tensor = loss(loss.logits_of((1 - margin) * posterior + margin / posterior.shape[-1]), labels)
+    return losses
 
 
 def backward_losses(loss: Loss, logits: Tensor, labels: Tensor, inverse: Tensor, floor: float = 0.0) -> Tensor:
