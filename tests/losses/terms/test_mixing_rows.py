@@ -7,6 +7,7 @@ from term_battery import every_check, mp, term, term_tester
 
 import postmax as pm
 from postmax.errors import InputError
+from postmax.losses.terms.f_div import NAMES, rising_pair
 
 LOG_2 = mp.log(2)
 LOGITS = 2 * torch.randn(7, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -165,6 +166,27 @@ def test_which_published_pairs_are_conjugate(name):
         assert abs(conjugate(GENERATORS[name], small) - published(small)) < small**3 / 100
 
 
+@pytest.mark.parametrize("divergence", [name for name in GENERATORS if name != "jeffrey"])
+def test_a_rising_pair_is_a_reward_and_its_conjugate(divergence):
+    for p in (0.25, 0.75):
+        reward, penalty = (float(part(torch.tensor(p, dtype=torch.float64))) for part in rising_pair(divergence))
+        assert penalty == pytest.approx(float(conjugate(GENERATORS[divergence], mp.mpf(reward))), abs=1e-7)
+
+
+@pytest.mark.parametrize("divergence", NAMES)
+def test_the_reward_of_a_rising_pair_rises(divergence):
+    p = torch.linspace(0, 1, 101, dtype=torch.float64)
+    reward, penalty = rising_pair(divergence)
+    assert (reward(p).diff() > 0).all()
+    assert (penalty(p).diff() > 0).all()
+    if divergence in ("tv", "js", "kl", "pearson", "jeffrey"):  # the published formulas
+        g, conjugate = PAIRS[divergence]
+        for value in (0.0, 0.3, 1.0):
+            x = torch.tensor(value, dtype=torch.float64)
+            assert float(reward(x)) == pytest.approx(float(g(mp.mpf(value))), abs=1e-12)
+            assert float(penalty(x)) == pytest.approx(float(conjugate(mp.mpf(value))), abs=1e-12)
+
+
 @pytest.mark.parametrize("name", PAIRS)
 def test_which_published_divergences_teach_the_label(name):
     logits = torch.zeros(6, 3, dtype=torch.float64)
@@ -179,7 +201,7 @@ def test_which_published_divergences_teach_the_label(name):
     [
         ("peer", {"alpha": -1}, "alpha must be a positive number"),
         ("peer", {"ramp": (0.5,)}, "ramp is two shares of the training"),
-        ("f-div", {"divergence": "tvv"}, "unknown divergence of the loss f-div 'tvv'. Did you mean 'tv'"),
+        ("f-div", {"divergence": "tvv"}, "unknown divergence of f-div 'tvv'. Did you mean 'tv'"),
         ("f-div", {"start": -0.1}, "start is a share of the training"),
     ],
 )

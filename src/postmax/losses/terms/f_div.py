@@ -33,6 +33,36 @@ _FORMULAS: dict[str, tuple[_Formula, _Formula]] = {
     "rkl": (lambda p: -p.exp(), lambda p: -1 - p),
     "hellinger": (lambda p: 1 - p.exp(), lambda p: (-p).exp() - 1),
 }
+_NEYMAN = "neyman"
+_FALLING = ("rkl", "hellinger")
+NAMES = (*_FORMULAS, _NEYMAN)
+"""The names of the divergences."""
+
+
+def rising_pair(divergence: str) -> tuple[_Formula, _Formula]:
+    """Return a reward g(p) that rises with p, and its penalty f*(g(p)), both as functions of a probability.
+
+    These are the published formulas, with three exceptions. For rkl, hellinger and neyman the published g falls, so
+    that the labels would be unlearnt. Here p is replaced by −p in it, and f* is applied to that g.
+
+    Args:
+        divergence: One of `NAMES`.
+
+    Raises:
+        UnknownNameError: If there is no such divergence.
+
+    Example:
+        >>> reward, penalty = rising_pair("rkl")
+        >>> reward(torch.tensor([0.0, 1.0])), penalty(torch.tensor([0.0, 1.0]))
+        (tensor([-1.0000, -0.3679]), tensor([-1.,  0.]))
+    """
+    _check_name(divergence)
+    if divergence == _NEYMAN:
+        return lambda p: 1 - (-p).exp(), lambda p: 2 - 2 * (-p / 2).exp()
+    reward, penalty = _FORMULAS[divergence]
+    if divergence in _FALLING:
+        return lambda p: reward(-p), lambda p: penalty(-p)
+    return reward, penalty
 
 
 @dataclass(frozen=True)
@@ -62,9 +92,7 @@ class FDiv(Term):
     start: float = 0.5
 
     def __post_init__(self) -> None:
-        known = (*_FORMULAS, "neyman")
-        if self.divergence not in known:
-            raise unknown_name("divergence of the loss f-div", str(self.divergence), known)
+        _check_name(self.divergence)
         check_start(self.start)
 
     @property
@@ -76,7 +104,7 @@ class FDiv(Term):
         """Return the loss of each requested label."""
         assert inputs.others is not None  # noqa: S101  (given to every term that mixes rows)
         p = inputs.log_p.exp()
-        if self.divergence == "neyman":  # √(1 − p) has no derivative at p = 1, but e^(log(1 − p)/2) does
+        if self.divergence == _NEYMAN:  # √(1 − p) has no derivative at p = 1, but e^(log(1 − p)/2) does
             reward, penalty = 1 - inputs.pick(p).exp(), 2 - 2 * torch.exp(log_rest(inputs.log_p) / 2)
         else:
             rewarded, penalised = _FORMULAS[self.divergence]
@@ -86,6 +114,11 @@ class FDiv(Term):
     def at(self, share: float) -> Term:
         """Return cross-entropy before `start`."""
         return self if share >= self.start else CE()
+
+
+def _check_name(divergence: object) -> None:
+    if divergence not in NAMES:
+        raise unknown_name("divergence of f-div", str(divergence), NAMES)
 
 
 register(

@@ -60,14 +60,18 @@ def true_posterior(loss: Loss, logits: Tensor) -> Tensor:
     return loss.posterior(logits.double())
 
 
-def inside(posterior: Tensor) -> Tensor:
-    """Return posteriors (B, K) in float64, moved a tiny way towards equal ones, so that no entry is 0 or 1.
+def inside(posterior: Tensor, margin: float = _MARGIN) -> Tensor:
+    """Return posteriors (B, K) in float64, moved a little towards equal ones, so that no entry is 0 or 1.
+
+    Args:
+        posterior: (B, K).
+        margin: The share of equal probabilities in the result. By default it is tiny.
 
     Example:
         >>> inside(torch.tensor([[1.0, 0.0]], dtype=torch.float64)).log().isfinite().all()
         tensor(True)
     """
-    return (1 - _MARGIN) * posterior + _MARGIN / posterior.shape[1]
+    return (1 - margin) * posterior + margin / posterior.shape[-1]
 
 
 def forward_losses(loss: Loss, logits: Tensor, labels: Tensor, matrix: Tensor) -> Tensor:
@@ -87,9 +91,29 @@ def forward_losses(loss: Loss, logits: Tensor, labels: Tensor, matrix: Tensor) -
         >>> forward_losses(pm.losses.get("ce", reduction="none"), torch.zeros(1, 2), torch.tensor([0]), matrix).exp()
         tensor([1.6667])
     """
-    mixed = inside(full_product(true_posterior(loss, logits), matrix))
-    losses: Tensor = loss(loss.logits_of(mixed), labels)
-    return losses.to(logits.dtype)
+    mixed = full_product(true_posterior(loss, logits), matrix)
+    return losses_of_posterior(loss, mixed, labels, _MARGIN).to(logits.dtype)
+
+
+def losses_of_posterior(loss: Loss, posterior: Tensor, labels: Tensor, margin: float) -> Tensor:
+    """Return the loss of each row, (B,), for a posterior into which a little of a uniform distribution is mixed.
+
+    With it no probability is 0, so the loss is bounded. For cross-entropy it is −log((1 − m)·p_y + m/K).
+
+    Args:
+        loss: Any loss that can express every posterior (`Loss.logits_of`), with reduction "none".
+        posterior: (B, K). It should be in float64, in which small probabilities survive.
+        labels: (B,).
+        margin: The share m of the uniform distribution, above 0.
+
+    Example:
+        >>> import postmax as pm
+        >>> posterior = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
+        >>> losses_of_posterior(pm.losses.get("ce", reduction="none"), posterior, torch.tensor([1]), 0.2).exp()
+        tensor([10.0000], dtype=torch.float64)
+    """
+    losses: Tensor = loss(loss.logits_of(inside(posterior, margin)), labels)
+    return losses
 
 
 def backward_losses(loss: Loss, logits: Tensor, labels: Tensor, inverse: Tensor, floor: float = 0.0) -> Tensor:

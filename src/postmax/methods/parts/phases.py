@@ -1,6 +1,11 @@
-"""How many epochs a phase of a training takes."""
+"""How many epochs a phase of a training takes, and what each phase is trained with."""
 
 from __future__ import annotations
+
+from torch import nn
+from torch.optim import Optimizer
+
+from postmax.methods.method import Setup
 
 
 def phase_epochs(given: int | None, share: float, epochs: int, *, least: int = 1) -> int:
@@ -56,3 +61,20 @@ def share_of_span(epoch: int, span: tuple[int, int]) -> float:
     """
     start, end = span
     return (epoch - start) / (end - start)
+
+
+def optimisers_of_phases(setup: Setup, network: nn.Module, change: int) -> tuple[Optimizer, Optimizer]:
+    """Return two optimisers of one network: for the epochs before a change, and for those from the change on.
+
+    The schedule of the learning rate runs once for each.
+
+    Args:
+        setup: What the loop offers.
+        network: The network.
+        change: The number of the first epoch of the second phase. One of the phases may have no epoch.
+    """
+    weights = list(network.parameters())
+    # The run records the rate of the optimiser that was made first. When a stopped run goes on in the second phase, the
+    # optimiser of the first one has no rate any more.
+    second = setup.optimiser(weights, "second phase", span=(change, max(setup.epochs, change + 1)))
+    return setup.optimiser(weights, "first phase", span=(0, max(1, change))), second
