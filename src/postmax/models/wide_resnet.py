@@ -38,7 +38,7 @@ class WideBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the sum of both branches, without an activation."""
-        out = self.conv1(F.relu(self.bn1(x)))
+        out: Tensor = self.conv1(F.relu(self.bn1(x)))
         out = self.conv2(F.relu(self.bn2(out)))
         shortcut: Tensor = x if self.shortcut is None else self.shortcut(x)
         return out + shortcut
