@@ -9,7 +9,7 @@ from postmax.errors import InputError
 from postmax.models import catalogue
 from postmax.registry import Registry
 
-IMAGE_NETWORKS = ["cnn8", "fast", "preact-resnet18", "resnet18", "resnet34", "resnet50", "small"]
+IMAGE_NETWORKS = ["cnn7", "cnn8", "fast", "preact-resnet18", "resnet18", "resnet34", "resnet50", "small", "wrn-28-2"]
 
 
 def test_names():

@@ -16,7 +16,7 @@ from postmax import models
 SHAPES = {"mlp": (5,), "resnet50": (3, 32, 32)}
 # resnet34 is resnet18 with more of the same blocks, and takes twice the time.
 EVERYONE = [name for name in models.names() if name != "resnet34"]
-NORMALISED = ["cnn8", "fast", "preact-resnet18", "resnet18", "resnet50", "small"]
+NORMALISED = ["cnn7", "cnn8", "fast", "preact-resnet18", "resnet18", "resnet50", "small", "wrn-28-2"]
 everyone = pytest.mark.parametrize("name", EVERYONE)
 normalised = pytest.mark.parametrize("name", NORMALISED)
 
@@ -54,7 +54,7 @@ def test_the_gradient_reaches_every_parameter(name):
     network = unlike_new(build(name)).train()
     F.cross_entropy(network(rows_for(name).double()), torch.arange(4) % 3).backward()
     # What shifts the input of a batch normalisation cancels, always.
-    cancels = re.compile(r"(body|hidden)\.\d+\.bias" if name == "cnn8" else r"nothing")
+    cancels = re.compile(r"(body|hidden)\.\d+\.bias" if name in ("cnn7", "cnn8") else r"nothing")
     norms = {parameter: float(value.grad.norm()) for parameter, value in network.named_parameters()}
     kinds = {parameter: type(network.get_submodule(parameter.rpartition(".")[0])) for parameter in norms}
     for parameter, norm in norms.items():

@@ -48,7 +48,11 @@ def test_what_parts_set_at_a_scale_or_for_a_group_of_columns_comes_after_what_th
         {
             "name": "CE",
             "set": {"loss": {"name": "gce", "q": 0.5}, "epochs": 2},
-            "at": {"small": {"epochs": 3, "loss.q": 0.6}, "digits": {"epochs": 4}},
+            "at": {
+                "small": {"epochs": 3, "loss.q": 0.6, "batch_size": 5},
+                "digits": {"epochs": 4, "batch_size": 6},
+                "small/a": {"batch_size": 7},
+            },
         },
         {"name": "MAE", "set": {"loss": "mae"}},
     ]
@@ -66,6 +70,8 @@ def test_what_parts_set_at_a_scale_or_for_a_group_of_columns_comes_after_what_th
     small, other = cells("small"), cells("other")
     assert [small["CE", column].epochs for column in "ab"] == [4, 3]
     assert [other["CE", column].epochs for column in "ab"] == [4, 2]
+    assert [small["CE", column].batch_size for column in "ab"] == [7, 5]
+    assert other["CE", "a"].batch_size == 6
     assert [scale["CE", "b"].loss.options for scale in (small, other)] == [{"q": 0.6}, {"q": 0.5}]
     assert [(scale["MAE", "b"].data.name, scale["MAE", "b"].batch_size) for scale in (small, other)] == [
         ("iris", 128),
@@ -209,6 +215,14 @@ def test_overrides_that_would_make_the_table_lie_are_refused(override, message):
         (
             {"rows": [{"name": "KL", "at": {"smal": {}}}], "reported": {}},
             "row 'KL', at: 'smal' is not among small, other",
+        ),
+        (
+            {"rows": [{"name": "KL", "at": {"small/plane": {}}}], "reported": {}},
+            "row 'KL', at: 'small/plane' is not among small, other, nor a column at a scale, such as 'small/plain'",
+        ),
+        (
+            {"panels": [{"name": "Low", "at": {"small/plain": {}}}], "reported": {}},
+            "panel 'Low', at: 'small/plain' is not among small, other",
         ),
         (
             {"columns": [{"name": "a", "group": "g", "at": {"g": {}}}], "reported": {}},

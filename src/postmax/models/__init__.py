@@ -11,6 +11,7 @@ Example:
 from __future__ import annotations
 
 from postmax.models.catalogue import Architecture, describe, get, names, register
+from postmax.models.cnn7 import CNN7
 from postmax.models.cnn8 import CNN8
 from postmax.models.fast import Fast
 from postmax.models.flops import flops
@@ -20,8 +21,10 @@ from postmax.models.network import Network
 from postmax.models.preact import PreActResNet18
 from postmax.models.resnet import BasicBlock, Bottleneck, ResNet, resnet18, resnet34, resnet50
 from postmax.models.small import Small
+from postmax.models.wide_resnet import WRN28x2
 
 __all__ = [
+    "CNN7",
     "CNN8",
     "INITIALISATIONS",
     "MLP",
@@ -33,6 +36,7 @@ __all__ = [
     "PreActResNet18",
     "ResNet",
     "Small",
+    "WRN28x2",
     "describe",
     "flops",
     "get",

@@ -38,7 +38,7 @@ class CNN8(Network):
         channels, height, width = check_image("cnn8", input_shape, least=8, instead="'mlp'")
         layers: list[nn.Module] = []
         for wide in _WIDTHS:
-            layers += [*_convolution(channels, wide), *_convolution(wide, wide), nn.MaxPool2d(2)]
+            layers += [*convolution(channels, wide), *convolution(wide, wide), nn.MaxPool2d(2)]
             channels = wide
         self.body = nn.Sequential(*layers)
         self.hidden = nn.Sequential(
@@ -53,7 +53,8 @@ class CNN8(Network):
         return units
 
 
-def _convolution(channels: int, wide: int) -> list[nn.Module]:
+def convolution(channels: int, wide: int) -> list[nn.Module]:
+    """Return a 3×3 convolution with its batch normalisation and ReLU."""
     return [nn.Conv2d(channels, wide, 3, padding=1), nn.BatchNorm2d(wide), nn.ReLU()]
 
 

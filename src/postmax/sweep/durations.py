@@ -136,8 +136,12 @@ def _similar(config: RunConfig) -> str:
 
 
 def _alike(config: RunConfig) -> str:
-    """Return a text that is equal for runs whose epochs take a similar time: the loss and the optimiser may differ."""
+    """Return a text that is equal for runs whose epochs take a similar time.
+
+    The loss, the optimiser and the options of the method may differ: tables set options by the noise of a column.
+    """
     content = json.loads(_similar(config))
+    content["method"] = config.method.name
     return json.dumps({key: part for key, part in content.items() if key not in ("loss", "optimiser")})
 
 

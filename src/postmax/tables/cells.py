@@ -79,7 +79,7 @@ def cell_jobs(
         where = f"{spec.name}, {panel.name}, {row.name}, {column.name}"
         tuned = settings.get(row.name, {})
         content = with_overrides(spec.run, ())
-        parts_in_order = (panel.changes(scale), row.changes(scale, column.group), column.changes(scale))
+        parts_in_order = (panel.changes(scale), row.changes_in(column, scale), column.changes(scale))
         for changes in (size.set.items(), *parts_in_order, tuned.items()):
             for key, value in changes:
                 set_key(content, key, value)

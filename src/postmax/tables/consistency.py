@@ -53,12 +53,22 @@ def _places_exist(spec: TableSpec) -> Iterator[str]:
         ("row", spec.rows, sorted(_groups(spec))),
         ("column", spec.columns, []),
     )
+    single = _single_columns(spec)
     for kind, parts, groups in kinds:
         known = [*spec.scales, *groups]
         for part in parts:
             for place in part.at:
-                if place not in known:
-                    yield f"{kind} {part.name!r}, at: {place!r} is not among {', '.join(known)}"
+                if place in known or (kind == "row" and place in single):
+                    continue
+                hint = f", nor a column at a scale, such as {single[0]!r}" if kind == "row" and "/" in place else ""
+                yield f"{kind} {part.name!r}, at: {place!r} is not among {', '.join(known)}{hint}"
+
+
+def _single_columns(spec: TableSpec) -> list[str]:
+    """Return the names by which rows can set values for one column at one scale."""
+    return [
+        column.place(scale) for scale, size in spec.scales.items() for column in at_scale(spec.columns, size.columns)
+    ]
 
 
 def _scales_have_lines(spec: TableSpec) -> Iterator[str]:

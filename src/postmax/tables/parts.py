@@ -21,7 +21,8 @@ class Part(Section):
         name: The heading.
         set: Dotted keys of the configuration, with the values that they take in this part of the table.
         at: More keys and values, each group under the name of the scale that it is for. They are put in after `set`. A
-            row may also use the name of a group of columns here; those values are put in last.
+            row may also use the name of a group of columns here, and `scale/column` for a single column at one scale;
+            those values are put in after those of the scale, in this order.
     """
 
     name: str = Field(min_length=1)
@@ -32,7 +33,7 @@ class Part(Section):
         """Return the keys and values in the order in which they are put in: those of `set`, then those of each place.
 
         Args:
-            places: Names of scales or of groups of columns. None is ignored.
+            places: Names of scales, of groups of columns, or of a column at a scale. None is ignored.
         """
         found = (self.set, *(self.at.get(place, {}) for place in places if place is not None))
         return tuple(pair for part in found for pair in part.items())
@@ -65,6 +66,10 @@ class Row(Line):
         """Every combination of the values of the grid. The last key changes fastest."""
         return tuple(dict(zip(self.grid, values, strict=True)) for values in product(*self.grid.values()))
 
+    def changes_in(self, column: Column, scale: str) -> tuple[tuple[str, Any], ...]:
+        """Return the keys and values of this row in a column at a scale, in the order in which they are put in."""
+        return self.changes(scale, column.group, column.place(scale))
+
 
 class Column(Line):
     """A column of a table.
@@ -79,6 +84,15 @@ class Column(Line):
     reading: str = "model"
     reference: bool = False
     group: str | None = Field(None, min_length=1)
+
+    def place(self, scale: str) -> str:
+        """Return the name that rows use in `at` for this column at a scale.
+
+        Example:
+            >>> Column(name="80 %").place("paper")
+            'paper/80 %'
+        """
+        return f"{scale}/{self.name}"
 
 
 class Tuning(Section):

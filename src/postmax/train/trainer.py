@@ -137,6 +137,11 @@ class OneSeedTrainer:
         return len(self.resources.networks)
 
     @property
+    def epochs(self) -> int:
+        """How many epochs the training has."""
+        return self._config.epochs
+
+    @property
     def is_over(self) -> bool:
         """Whether the method has stopped before the last epoch."""
         return self.method.is_over
