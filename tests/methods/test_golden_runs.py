@@ -5,7 +5,7 @@ The other tests say what a method must do. This one notices every change of what
 The numbers come from float32, and other CPUs and versions of torch round its last digits in another way. So they are
 not compared digit by digit: losses, mean posteriors and what a method reports may differ by a thousandth, and the
 number of rows that are predicted right by one. The runs have few steps, so that the last digits cannot grow to that
-size: with the instructions of AVX-512, AVX2 and SSE4, no number differed by more than a thirtieth of it. A change of
+size: with the instructions of AVX-512, AVX2 and SSE4, no number differed by more than a tenth of it. A change of
 the algorithm is far larger. Random numbers come from torch's generator for the CPU, the same ones everywhere.
 """
 
