@@ -53,7 +53,7 @@ class DivideMix(Method):
         temperature: The temperature of the sharpening.
         alpha: The parameter of mixup's Beta distribution.
         unlabelled_weight: The weight of the unlabelled rows. By default 25 for ten classes, in proportion for other
-            numbers of classes, and times the strength of the loss (`parts/strength.py`): beside a weak loss such as
+            numbers of classes, and times the strength of the loss (`parts/pull.py`): beside a weak loss such as
             SL-PML a weight that was chosen for cross-entropy would overrule the labels. Published values depend on the
             noise; they are in the presets.
         ramp_epochs: Over how many epochs after the warm-up that weight rises from 0. By default the published share, 16
