@@ -48,7 +48,8 @@ class DivideMix(Method):
     Args:
         setup: What the loop offers.
         warmup_epochs: How many epochs come before the first division. By default the published share, 10 of 300, but at
-            least one.
+            least one. Networks must have learnt something by then: a loss that learns slowly, such as SL-PML, or a
+            small learning rate needs more.
         threshold: How probable a right label must be for a row to keep its label.
         temperature: The temperature of the sharpening.
         alpha: The parameter of mixup's Beta distribution.
