@@ -40,7 +40,8 @@ class ContrastivePretraining(Method):
         setup: What the loop offers.
         pretraining_epochs: How many epochs the first phase has; by default 40 % of the training. At least one epoch is
             left for the second phase.
-        probe_epochs: How many epochs of the second phase train the last layer alone. Published as 0.
+        probe_epochs: How many epochs of the second phase train the last layer alone. Published as 0. A long second
+            phase of all weights memorises wrong labels after all; one of the last layer does not.
         temperature: The temperature of the contrastive loss.
         pretraining_lr: The learning rate of the first phase, which uses Adam.
     """

@@ -6,7 +6,7 @@ Li, Wong, Zhao and Kankanhalli, Learning to learn from noisy labeled data, CVPR 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -45,8 +45,9 @@ class MLNT(Method):
         trials: How many sets of wrong labels are made for each batch. The time of a step grows with it.
         wrong_share: The share of the rows of a batch that get the label of a neighbour.
         neighbours: From how many nearest rows of the batch that label comes; fewer if the batch has fewer rows.
-        trial_rate: The learning rate of a trial step, for cross-entropy. For other losses it is divided by how strongly
-            they pull, so that a trial step goes as far.
+        trial_rate: The learning rate of a trial step, for cross-entropy. The default is the published one. For other
+            losses it is divided by how strongly they pull, so that a trial step goes as far. Where the network itself
+            moves much faster, such a step changes no prediction and helps little: beside optimiser.lr=0.1, 1 was better.
         second_order: Whether the gradient also goes through the gradient of the trial step, as published. This takes
             about twice the time. By default a trial step is a fixed move of the weights.
         weight: The weight of the term in the end, for cross-entropy. For other losses it is multiplied by how strongly
@@ -181,7 +182,9 @@ def trial_step(
     """
     weights = {name: weight for name, weight in network.named_parameters() if weight.requires_grad}
     value = loss(_outputs(network, weights, inputs), labels).mean()
-    slopes = torch.autograd.grad(value, list(weights.values()), create_graph=second_order, allow_unused=True)
+    slopes: Sequence[Tensor | None] = torch.autograd.grad(
+        value, list(weights.values()), create_graph=second_order, allow_unused=True
+    )
     return {
         name: weight if slope is None else weight - rate * slope
         for (name, weight), slope in zip(weights.items(), slopes, strict=True)

@@ -376,7 +376,8 @@ register(
     _facts(
         idea="A network is trained on the labels as they are, and the noise is estimated from it. Then the losses of "
         "all labels are added with the weights of the inverse matrix. The mean of this sum over wrong and right "
-        "labels is the loss of the true label.",
+        "labels is the loss of the true label. Some weights are negative, so a network that can memorise single labels "
+        "needs a loss with a bound, such as SL-PML.",
         source=_PATRINI,
         posterior="The noise is estimated from posteriors, and the floor is a probability.",
         deviations=f"{_FIRST_STAGE} The released code bounds all probabilities by 1e-7. Here only classes with "
