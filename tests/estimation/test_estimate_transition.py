@@ -13,7 +13,7 @@ from postmax.estimation import AnchorPoints, PosteriorLikelihood, likelihood, ne
 from postmax.estimation.estimator import Solution
 from postmax.estimation.identify import unidentified
 
-FROM_FEATURES = ("volmin", "hoc")
+FROM_FEATURES = tuple(name for name in estimation.names() if estimation.needs_features(estimation.get(name)))
 FROM_PROBABILITIES = tuple(name for name in estimation.names() if name not in FROM_FEATURES)
 DATA = problem(MATRICES[3], 400, separation=5)
 

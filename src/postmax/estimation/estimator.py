@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+import torch
 from torch import Tensor
 
+from postmax.errors import InputError
 from postmax.estimation.evidence import Evidence
+
+_FEWEST_ROWS = 3
 
 RowTensors = tuple[Tensor, ...]
 """Tensors that all have one entry for each row of the data, so that rows can be drawn again."""
@@ -49,3 +53,20 @@ class TransitionEstimator(Protocol):
     def solve(self, rows: RowTensors, num_classes: int, start: Solution | None = None) -> Solution:
         """Return the matrix that explains these rows; `start` is the solution for nearly the same rows."""
         ...
+
+
+def needs_features(estimator: TransitionEstimator) -> bool:
+    """Return whether an estimator refuses rows of which only the probabilities are known.
+
+    Example:
+        >>> from postmax import estimation
+        >>> needs_features(estimation.get("hoc")), needs_features(estimation.get("anchor"))
+        (True, False)
+    """
+    labels = torch.arange(_FEWEST_ROWS) % 2
+    even = torch.full((_FEWEST_ROWS, 2), 0.5, dtype=torch.float64)
+    try:
+        estimator.rows(Evidence(labels, (0, 1), even, None, seed=0))
+    except InputError:
+        return True
+    return False

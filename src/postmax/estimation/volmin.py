@@ -12,7 +12,7 @@ from postmax.estimation.counts import keep_unseen, prior_behind
 from postmax.estimation.diagonal_form import initial_parameters, log_volume, matrix_of, parameters_of
 from postmax.estimation.estimator import RowTensors, Solution
 from postmax.estimation.evidence import Evidence
-from postmax.estimation.network import Copies, train
+from postmax.estimation.trained_posterior import posterior_after
 
 _STEPS = 50
 
@@ -31,18 +31,12 @@ class VolumeMinimisation:
 
     def rows(self, evidence: Evidence) -> RowTensors:
         """Return the clean posterior of the trained network for each row, and the labels."""
-        features, k = evidence.require_features("VolMinNet"), evidence.num_classes
-        generator = torch.Generator().manual_seed(evidence.seed)
-        network = Copies(1, features, k, generator)
-        off = nn.Parameter(initial_parameters(k))
+        off = nn.Parameter(initial_parameters(evidence.num_classes))
 
         def loss(logits: Tensor, labels: Tensor) -> Tensor:
             return self._objective(logits.softmax(1), labels, off)
 
-        train(network, features, evidence.labels, torch.arange(len(features))[None], loss, extra=[off])
-        with torch.no_grad():
-            chunks = [network(rows[None])[0].double().softmax(1) for rows in features.split(8192)]
-        return torch.cat(chunks), evidence.labels
+        return posterior_after(loss, [off], evidence, "VolMinNet"), evidence.labels
 
     def solve(self, rows: RowTensors, num_classes: int, start: Solution | None = None) -> Solution:
         """Return the best matrix for the trained network."""

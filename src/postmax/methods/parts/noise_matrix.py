@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from postmax import estimation
 from postmax.data import Dataset
 from postmax.errors import InputError
-from postmax.estimation import Evidence, TransitionEstimator
+from postmax.estimation import Evidence, TransitionEstimator, needs_features
 from postmax.estimation.counts import prior_behind
 from postmax.losses import Loss
 from postmax.methods.method import Epoch, Setup
@@ -56,7 +56,7 @@ class NoiseMatrix:
             self._set(setup.estimate().transition.matrix)
         else:
             self._estimator = _named(estimator)
-            self._wants_features = _needs_features(self._estimator, classes)
+            self._wants_features = needs_features(self._estimator)
             if self._wants_features and self._inputs is None and not hasattr(network, "features"):
                 raise InputError(
                     f"{method}: the estimator {estimator} compares the features of rows, and the network has no "
@@ -154,14 +154,3 @@ def _named(estimator: str) -> TransitionEstimator:
         return estimation.get(estimator)
     except InputError as error:
         raise InputError(f"method.estimator: {error} Or: {_GIVEN}, {_CROSS_FIT}.") from error
-
-
-def _needs_features(estimator: TransitionEstimator, classes: int) -> bool:
-    """Return whether an estimator refuses rows of which only the probabilities are known."""
-    labels = torch.arange(_FEWEST_ROWS) % classes
-    even = torch.full((_FEWEST_ROWS, classes), 1 / classes, dtype=torch.float64)
-    try:
-        estimator.rows(Evidence(labels, tuple(range(classes)), even, None, seed=0))
-    except InputError:
-        return True
-    return False
