@@ -47,7 +47,8 @@ class MLNT(Method):
         neighbours: From how many nearest rows of the batch that label comes; fewer if the batch has fewer rows.
         trial_rate: The learning rate of a trial step, for cross-entropy. The default is the published one. For other
             losses it is divided by how strongly they pull, so that a trial step goes as far. Where the network itself
-            moves much faster, such a step changes no prediction and helps little: beside optimiser.lr=0.1, 1 was better.
+            moves much faster, such a step changes no prediction and helps little: beside optimiser.lr=0.1, 1 was
+            better.
         second_order: Whether the gradient also goes through the gradient of the trial step, as published. This takes
             about twice the time. By default a trial step is a fixed move of the weights.
         weight: The weight of the term in the end, for cross-entropy. For other losses it is multiplied by how strongly
