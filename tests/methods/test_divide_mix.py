@@ -110,7 +110,7 @@ def test_the_default_weight_of_unlabelled_rows_suits_the_number_of_classes():
 
 
 @pytest.mark.parametrize(("loss", "strength"), [("ce", 1), ("sl-pml", 2 / 9), ("gan-pml", 2 / 3)])
-def test_terms_without_labels_are_as_strong_as_the_loss(loss, strength, monkeypatch):
+def test_unlabelled_rows_are_as_strong_as_the_loss(loss, strength, monkeypatch):
     """The slope of a loss at D = 1/2 is (1 − D) f''(D): 4/9 · 1/2 for SL, 2/3 for GAN. That of cross-entropy is 1."""
     seen = []
     plain = divide_mix.mix_and_match
@@ -123,8 +123,8 @@ def test_terms_without_labels_are_as_strong_as_the_loss(loss, strength, monkeypa
     monkeypatch.setattr(divide_mix, "clean_probability", lambda values: (torch.arange(len(values)) % 2).to(values))
     trainer = trained(f"loss={loss}", "method.unlabelled_weight=7", "method.ramp_epochs=0")
     step, found = next(trainer.steps(2)), seen[0]
-    extra = 7 * found.unlabelled + divide_mix.one_sidedness(found.posterior)
-    assert step.loss.item() == pytest.approx((found.labelled.mean() + strength * extra).item(), rel=1e-5)
+    expected = found.labelled.mean() + strength * 7 * found.unlabelled + divide_mix.one_sidedness(found.posterior)
+    assert step.loss.item() == pytest.approx(expected.item(), rel=1e-5)
 
 
 def test_the_penalty_of_the_warm_up_is_finite_for_a_posterior_of_zero():

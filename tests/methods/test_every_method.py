@@ -139,7 +139,8 @@ def test_training_metrics_are_recorded(tmp_path, method):
     last = json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[-1])
     for name in ("train_accuracy", "right_labels_learnt", "wrong_labels_learnt", "wrong_labels_recovered"):
         assert 0 <= last[name] <= 1
-    assert last["right_labels_learnt"] > last["wrong_labels_learnt"]
+    # A method that leaves out rows with which it disagrees may have learnt all labels of the others.
+    assert last["right_labels_learnt"] >= last["wrong_labels_learnt"]
 
 
 @pytest.mark.parametrize("case", HARD_CASES)
@@ -182,7 +183,8 @@ def test_facts_are_known(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_the_number_of_networks_is_the_one_in_the_facts(method):
     facts = methods.describe(method).facts
-    resources = build(method_config(method), estimate=pretended_estimate).trainer.resources
+    config = method_config(method, "epochs=80")  # in a short training, some methods go on with their first network
+    resources = build(config, estimate=pretended_estimate).trainer.resources
     trained = {id(tensor) for tensor in resources.trained}
     assert facts.networks == sum(any(id(p) in trained for p in network.parameters()) for network in resources.networks)
 

@@ -18,6 +18,7 @@ from postmax.train.build import build
 
 DEEP = ("model.hidden=[6,4]", "model.batch_norm=true")
 PHASES = ("method.warmup_epochs=2", "method.block_epochs=2", "method.layer_epochs=1")
+ADAM = ("optimiser.name=adam", "optimiser.lr=0.02")
 SEMI = "method.semi_supervised=true"
 
 
@@ -40,10 +41,33 @@ def test_rows_with_whose_label_the_network_agrees():
     predicted[labels == 2] = 3  # no row of class 2 agrees
     labels[labels == 1] = 0  # there is no row of class 1
     found = agreeing_rows(predicted, labels, 5)
-    lost = [c for c in range(5) if not any(int(p) == c == int(y) for p, y in zip(predicted, labels, strict=True))]
+    agree = [int(p) == int(y) for p, y in zip(predicted, labels, strict=True)]
+    lost = [c for c in range(5) if not any(agree[row] for row in range(60) if labels[row] == c)]
     assert lost == [1, 2, 4]
     for row in range(60):
         assert found[row] == (predicted[row] == labels[row] or int(labels[row]) in lost)
+
+
+@pytest.mark.parametrize(("agreeing", "is_lost"), [(0, True), (2, True), (3, False)])
+def test_a_class_that_the_network_hardly_predicts_keeps_its_rows(agreeing, is_lost):
+    labels = torch.tensor([0] * 100 + [1] * 20)
+    predicted = torch.tensor([0] * (60 - agreeing) + [1] * (40 + agreeing) + [1] * agreeing + [0] * (20 - agreeing))
+    found = agreeing_rows(predicted, labels, 2)  # 60 of 120 agree, so 10 of 20 would, and a quarter of that is 2.5
+    assert int(found[100:].sum()) == (20 if is_lost else agreeing)
+    assert int(found[:100].sum()) == 60 - agreeing
+
+
+@pytest.mark.parametrize(("others", "share"), [(1, 0), (2, 0.5), (4, 1.0), (8, 1.0)])
+def test_few_rows_without_labels_have_a_smaller_weight(monkeypatch, others, share):
+    trainer = trainer_of(SEMI, *ADAM, "batch_size=32", "method.unlabelled_weight=6", "method.ramp_epochs=0")
+    for epoch in range(5):
+        trainer.epoch(epoch)
+    monkeypatch.setattr(pes, "shared_batch", lambda *_: (32 - others, others if others > 1 else 0))
+    value, (_, _, _, found) = mixmatch_value(monkeypatch, trainer, 5)
+    labels, confident = trainer._truth.labels[0], trainer.method.learnt()["confident"]
+    counts = found.targets[: len(found.labelled)] @ class_weights(labels[confident], 2)
+    expected = (counts * found.labelled).sum() / counts.sum() + share * 6 * found.unlabelled
+    torch.testing.assert_close(value, expected, rtol=1e-4, atol=0)
 
 
 @pytest.mark.parametrize("predicted", [[1, 1, 1], [0, 1, 1]])
@@ -203,7 +227,7 @@ def mixmatch_value(monkeypatch, trainer, epoch):
 
 def test_the_loss_of_a_batch_with_mixmatch(monkeypatch):
     trainer = trainer_of(
-        SEMI, "method.block_epochs=0", "loss=gan-pml", "noise=symmetric:0.4", "epochs=20", "method.ramp_epochs=4",
+        SEMI, "method.block_epochs=0", *ADAM, "loss=gan-pml", "epochs=20", "method.ramp_epochs=4",
         "method.unlabelled_weight=6", "model.batch_norm=false",
     )  # fmt: skip
     for epoch in range(4):

@@ -55,11 +55,11 @@ class DivideMix(Method):
         unlabelled_weight: The weight of the unlabelled rows for cross-entropy. By default 25 for ten classes, and in
             proportion for other numbers of classes. Published values depend on the noise; they are in the presets. For
             other losses it is multiplied by how strongly they pull: beside a weak loss such as SL-PML a weight that was
-            chosen for cross-entropy would overrule the labels. The same holds for the penalties.
+            chosen for cross-entropy would overrule the labels.
         ramp_epochs: Over how many epochs after the warm-up that weight rises from 0. By default the published share, 16
             of 300.
         warmup_penalty: The weight of the negative entropy of predictions in the warm-up; published as 1 for asymmetric
-            noise and 0 otherwise.
+            noise and 0 otherwise. It is multiplied in the same way.
         loss_memory: Over how many epochs the losses of a row are averaged before the rows are divided; published as 5
             for 90 % noise and 1 otherwise.
     """
@@ -158,8 +158,9 @@ class DivideMix(Method):
                     targets.append(self._guessed(loss, batches[1], logits[1], other))
             aims = [Aim(part.views, target) for part, target in zip(batches, targets, strict=True)]
             found = mix_and_match(loss, network, aims[0], aims[1] if len(aims) > 1 else None, self._alpha, generator)
-            without_labels = weight * found.unlabelled + one_sidedness(found.posterior)
-            value = found.labelled.mean() + strength * without_labels
+            # The penalty against one-sided answers keeps its published weight beside a weak loss. Such a loss learns
+            # some classes late; if all their rows have lost their labels by then, only the penalty brings them back.
+            value = found.labelled.mean() + strength * weight * found.unlabelled + one_sidedness(found.posterior)
             run.update(value, self._optimisers[place])
             rows, seen = (torch.cat(parts) for parts in ([b.rows for b in batches], [views[0] for views in logits]))
             yield Step(value, rows, seen, {"labelled": len(labelled) / len(trusted)})
@@ -210,10 +211,10 @@ register(
         ),
         deviations=(
             "Numbers of epochs are shares of the training; the warm-up has at least 10 epochs or a quarter of the "
-            "training. The default weight of unlabelled rows grows with the number "
-            "of classes, over which the squared error is a mean. This weight and the penalties are multiplied by how "
-            "strongly the loss pulls, compared with cross-entropy. The penalty of the "
-            "warm-up is the negative entropy of the posterior. A division with an empty side is allowed."
+            "training. The default weight of unlabelled rows grows with the number of classes, over which the squared "
+            "error is a mean. This weight and that of the penalty of the warm-up are multiplied by how strongly the "
+            "loss pulls, compared with cross-entropy; the penalty against one-sided answers keeps its weight. The "
+            "penalty of the warm-up is the negative entropy of the posterior. A division with an empty side is allowed."
         ),
     ),
     presets={

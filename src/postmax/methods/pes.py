@@ -41,6 +41,9 @@ _LARGEST_RATE = 0.05
 _VIEWS = ("weak", "weak")
 # From this share of the training on, mixup has its second parameter.
 _LATE = 0.5
+# The squared error is a mean over rows without labels. If they are few, each of them would count much more than a row
+# with a label. So its weight is full from this share of a batch on, and falls in proportion below.
+_FULL_WEIGHT = 1 / 8
 # Batch normalisation cannot use a single row, so fewer than two rows count as none.
 _FEWEST = 2
 
@@ -73,7 +76,8 @@ class PES(Method):
         alpha: The parameter of the Beta distribution of mixup in the first half of the training.
         late_alpha: The same for the second half.
         unlabelled_weight: The weight of rows without labels. By default 15 for ten classes, in proportion for other
-            numbers of classes, and times the strength of the loss (`parts/pull.py`).
+            numbers of classes, and times the strength of the loss (`parts/pull.py`). It is lowered if they are fewer
+            than an eighth of a batch.
         ramp_epochs: Over how many epochs of the third phase that weight rises. By default 5 % of the training.
     """
 
@@ -204,6 +208,7 @@ class PES(Method):
         if other_size:
             unlabelled = run.batches(others, views=_VIEWS, size=other_size, stream="doubted", endless=True)
         alpha, generator = self._alphas[int(run.share >= _LATE)], run.generator("mixup")
+        full = self._weight * min(1.0, other_size / (_FULL_WEIGHT * self._batch_size))
         for index in range(run.steps):
             batch = next(labelled)
             aim, other_aim = Aim(batch.views, one_hot(batch.labels, self._classes)), None
@@ -213,7 +218,7 @@ class PES(Method):
                     targets = guess(loss, [self._network(view) for view in views], self._temperature)
                 other_aim = Aim(views, targets)
             found = mix_and_match(loss, self._network, aim, other_aim, alpha, generator)
-            weight = self._weight * ramp(run.number + index / run.steps, self._refined, self._ramp_epochs)
+            weight = full * ramp(run.number + index / run.steps, self._refined, self._ramp_epochs)
             counts = found.targets[: len(batch.views) * len(batch.rows)] @ weights
             yield weighted_mean(loss, found.labelled, counts) + weight * found.unlabelled
 
@@ -363,9 +368,10 @@ register(
         deviations="All parts are trained in the last phase; in the released code the optimiser still holds the "
         "weights that were thrown away, so that the new ones never change after the second phase. Parts that stay are "
         "in evaluation mode, so their statistics of batch normalisation stay too. A class keeps all its rows if none "
-        "of them agrees, and class weights are at most 3 in both variants; the released code gives NaN without any "
-        "confident row, and fails with too few other rows. With MixMatch, a class weight counts for a mixture as a "
-        "whole. The epochs of the second phase count as epochs of the training, and all phases are shares of it.",
+        "or very few of them agree, and class weights are at most 3 in both variants; the released code loses such a "
+        "class, gives NaN without any confident row, and fails with too few other rows. With MixMatch, a class weight "
+        "counts for a mixture as a whole, and few rows without labels have a smaller weight. The epochs of the second "
+        "phase count as epochs of the training, and all phases are shares of it.",
     ),
     presets={
         "cifar10": _plain(25),

@@ -7,6 +7,8 @@ from torch import Tensor
 
 # Without a bound a class with a single row would decide about a whole batch.
 _LARGEST_WEIGHT = 3.0
+# A class is lost if the share of its rows that agree is below this part of the share among all rows.
+_LOST = 0.25
 # Batch normalisation cannot use a single row, so one row counts as none.
 _FEWEST = 2
 
@@ -14,8 +16,9 @@ _FEWEST = 2
 def agreeing_rows(predicted: Tensor, labels: Tensor, classes: int) -> Tensor:
     """Return a mask (N,) of the rows whose label is the class that a network predicts for them.
 
-    A class keeps all its rows if none of them agrees. Otherwise the network would see no label of this class, and could
-    not learn it any more.
+    A class keeps all its rows if none or very few of them agree: fewer than a quarter of what would agree if all
+    classes were alike. Then the network does not know the class, which says nothing about its labels. Without them it
+    would never learn the class.
 
     Args:
         predicted: The predicted class of each row, (N,).
@@ -27,7 +30,8 @@ def agreeing_rows(predicted: Tensor, labels: Tensor, classes: int) -> Tensor:
         tensor([ True, False,  True,  True])
     """
     agrees = predicted == labels
-    lost = torch.bincount(labels[agrees], minlength=classes) == 0
+    rows, agreeing = (torch.bincount(some, minlength=classes) for some in (labels, labels[agrees]))
+    lost = (agreeing == 0) | (agreeing < _LOST * agrees.float().mean() * rows)
     chosen = agrees | lost[labels]
     return chosen if int(chosen.sum()) >= _FEWEST else torch.ones_like(chosen)
 
