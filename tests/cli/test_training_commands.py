@@ -576,3 +576,19 @@ def test_every_configuration_that_is_written_can_be_read(capsys, tmp_path):
     content = yaml.safe_load((Path(result["folder"]) / "config.yaml").read_text(encoding="utf-8"))
     assert content["ema"] == 0.9
     assert content["schedule"]["milestones"] == [1]
+
+
+def test_a_plan_has_a_line_for_the_seeds_of_a_cell_and_one_for_each_data_set_that_is_missing(
+    capsys, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("POSTMAX_DATA", str(tmp_path / "empty"))
+    options = ("--rows", "GAN-Pro", "--columns", "CIFAR-10 20%,CIFAR-100 80%", "--workers", 2)
+    code, out, err = run(capsys, "reproduce", "refined", "--scale", "paper", *options, "--dry-run", "-o", tmp_path)
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "would begin      5 runs  GAN-Pro · CIFAR-10 20% · seeds 0–4",
+        "would begin      5 runs  GAN-Pro · CIFAR-100 80% · seeds 0–4",
+        "10 runs to do, 2 at once: time not known:",
+        "  cifar10 is not here (postmax data get cifar10)",
+        "  cifar100 is not here (postmax data get cifar100)",
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -10,10 +11,12 @@ import torch
 from official_catalogue import registered, write_cifar
 
 from postmax import methods, models
+from postmax.cli.commands.reproduce import reproduce
 from postmax.tables import load
 from postmax.tables.jobs import jobs
 from postmax.train.build import build
-from postmax.train.config import RunConfig
+from postmax.train.config import Choice, RunConfig
+from postmax.train.timing import measure_run, needs_estimates
 
 TABLES = ("refined", "cifar-n", "cifar10-symmetric")
 # The smallest images that all networks take, and as many rows as a strategy can divide.
@@ -219,3 +222,33 @@ def test_all_phases_are_passed(root):
     for row, kind in (("ProMix", "guess_epochs"), ("DivideMix", "warmup_epochs"), ("Co-teaching+", "warmup_epochs")):
         config = small("refined", row, "CIFAR-10 20%", root)
         assert 0 < config.method.options[kind] < config.epochs
+
+
+@pytest.mark.parametrize("row", ["DivideMix", pytest.param("GAN-Pro", marks=pytest.mark.thorough)])
+def test_a_dry_run_says_how_long_a_strategy_will_take(row, root, tmp_path, monkeypatch, capsys):
+    """At its full length: warm-up and later phases are measured, and no noise is estimated for it."""
+    monkeypatch.setattr("postmax.train.method_noise.estimated_noise", lambda *_: pytest.fail("it estimates"))
+    reproduce(
+        "refined",
+        settings=[f"data.root={root}", "accelerator=cpu"],
+        scale="paper",
+        seeds=2,
+        rows=row,
+        columns="CIFAR-10 50%",
+        workers=1,
+        out=tmp_path,
+        dry_run=True,
+    )
+    line, last = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(rf"would begin +2 runs  {row} · seeds 0–1  about .* each", line)
+    assert last.startswith("2 runs to do, 1 at once: ")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_measuring_promix_does_not_estimate_the_noise_that_it_would_need(root, monkeypatch):
+    monkeypatch.setattr("postmax.train.method_noise.estimated_noise", lambda *_: pytest.fail("it estimates"))
+    config = small("refined", "ProMix", "CIFAR-10 50%", root)
+    unknown = config.model_copy(update={"method": Choice(name="promix")})
+    assert needs_estimates(unknown)
+    assert not needs_estimates(config)
+    assert measure_run(unknown).epoch > 0

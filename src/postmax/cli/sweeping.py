@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import typer
@@ -63,13 +64,42 @@ def tell_plan(todo: Sequence[Job], store: Path, *, workers: int, retry_failed: b
         return
     verbs = {"new": "would begin", "resumed": "would resume", "done": "is done", "failed": "failed before"}
     for name, part in groups.items():
-        for job in part:
-            seconds = found.expected.get(job.run_id)
-            took = f"  about {in_words(seconds)}" if seconds is not None else ""
-            typer.echo(f"{verbs[name]:<14} {job.run_id}  {job.label}{took}")
+        for jobs in _by_cell(part):
+            typer.echo(f"{verbs[name]:<14} {_planned(jobs, found)}")
     seconds = _seconds(found)
-    total = f"time not known: {'; '.join(_reasons(found))}" if seconds is None else in_words(seconds)
-    typer.echo(f"{len(found.new) + len(found.resumed)} runs to do, {found.workers} at once: {total}.")
+    typer.echo(f"{len(found.new) + len(found.resumed)} runs to do, {found.workers} at once: {_total(seconds, found)}")
+
+
+def _by_cell(jobs: Sequence[Job]) -> list[list[Job]]:
+    """Return the jobs in groups that differ only in their seeds. At full scale a cell has a run for each seed."""
+    found: dict[str, list[Job]] = {}
+    for job in jobs:
+        content = job.config.model_dump(mode="json") | {"seeds": len(job.config.seeds)}
+        found.setdefault(json.dumps(content, sort_keys=True), []).append(job)
+    return list(found.values())
+
+
+def _planned(jobs: Sequence[Job], found: Plan) -> str:
+    """Return one line about runs that differ only in their seeds."""
+    known = [found.expected[job.run_id] for job in jobs if job.run_id in found.expected]
+    took = f"  about {in_words(fmean(known))}" if known else ""
+    if len(jobs) == 1:
+        return f"{jobs[0].run_id}  {jobs[0].label}{took}"
+    seeds = sorted(seed for job in jobs for seed in job.config.seeds)
+    each = " each" if known else ""
+    # Each label ends in the seeds of its run.
+    label = " · ".join([*jobs[0].label.split(" · ")[:-1], f"seeds {seeds[0]}–{seeds[-1]}"])
+    return f"{len(jobs):>3} runs  {label}{took}{each}"
+
+
+def _total(seconds: float | None, found: Plan) -> str:
+    """Return how long all runs take, or why that is not known; several reasons have a line each."""
+    if seconds is not None:
+        return f"{in_words(seconds)}."
+    reasons = _reasons(found)
+    if len(reasons) == 1:
+        return f"time not known: {reasons[0]}."
+    return "\n  ".join(["time not known:", *reasons])
 
 
 def _seconds(found: Plan) -> float | None:

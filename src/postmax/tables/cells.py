@@ -85,7 +85,7 @@ def cell_jobs(
                 set_key(content, key, value)
         content = with_overrides(content, overrides)
         place = Placement(panel.name, row.name, column.name, column.reading, tuned)
-        for stack in _stacks(seeds, size.stack, make_config({**content, "seeds": seeds}, where=where)):
+        for stack in _stacks(seeds, size.stack, make_config({**content, "seeds": tuple(seeds)}, where=where)):
             config = complete(make_config({**content, "seeds": stack}, where=where))
             if (loss := config.loss.model_dump_json()) not in checked_losses:
                 # A wrong option is reported before the first run, not hours later when its own run begins.
