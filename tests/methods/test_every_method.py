@@ -183,7 +183,7 @@ def test_facts_are_known(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_the_number_of_networks_is_the_one_in_the_facts(method):
     facts = methods.describe(method).facts
-    config = method_config(method, "epochs=80")  # in a short training, some methods go on with their first network
+    config = method_config(method, "epochs=100")  # in a short training, some methods go on with their first network
     resources = build(config, estimate=pretended_estimate).trainer.resources
     trained = {id(tensor) for tensor in resources.trained}
     assert facts.networks == sum(any(id(p) in trained for p in network.parameters()) for network in resources.networks)

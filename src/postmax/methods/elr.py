@@ -70,7 +70,9 @@ register(
         posterior="The remembered predictions are posteriors of the loss, and the term compares posteriors.",
         deviations="The released code also cuts the probabilities of the network at 1e-4, where they then have no "
         "gradient. Here only the remembered targets are cut, which is enough to keep the term finite. The weight of "
-        "the term is multiplied by how strongly the loss pulls, compared with cross-entropy.",
+        "the term is multiplied by how strongly the loss pulls, compared with cross-entropy. ELR keeps what the "
+        "network believes from the first epoch on. SL-PML at a high learning rate predicts a single class for a few "
+        "epochs, and recovers; with ELR it does not, so it needs a lower rate.",
     ),
     presets={
         "cifar10-symmetric": Preset(
