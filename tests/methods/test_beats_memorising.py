@@ -7,8 +7,13 @@ The noise need not be estimated before the training: a pretended estimate tells 
 """
 
 import functools
+import tempfile
+from pathlib import Path
 
+import numpy as np
 import pytest
+from hard_rows import needs_images
+from sklearn.datasets import load_digits
 from small_runs import estimate_of
 
 from postmax import methods
@@ -48,10 +53,19 @@ def true_estimate(train):
 
 
 @functools.cache
-def last_record(method, seed=SEED):
+def digits_as_images():
+    """The digits as images of 8×8 pixels, for methods that work on images alone."""
+    digits, path = load_digits(), Path(tempfile.mkdtemp()) / "digits.npz"
+    np.savez(path, x=(15 * digits.images).astype(np.uint8), y=digits.target)
+    return {"path": str(path)}
+
+
+@functools.cache
+def last_record(method, seed=SEED, *, images=False):
     """The metrics of the last epoch."""
     settings = (f"method={method}", f"seeds={seed}", *EXCEPTIONS.get(method, ()))
-    config = make_config(with_overrides(TRAINING, settings))
+    training = {**TRAINING, "data": digits_as_images()} if images else TRAINING
+    config = make_config(with_overrides(training, settings))
     built = build(config, estimate=true_estimate)
     for number in range(config.epochs):
         records = built.trainer.epoch(number)
@@ -62,13 +76,16 @@ def last_record(method, seed=SEED):
 
 
 @pytest.mark.thorough
-def test_cross_entropy_memorises():
-    record = last_record("standard")
-    assert record["wrong_labels_learnt"] > 0.9
+@pytest.mark.parametrize("images", [False, True])
+def test_cross_entropy_memorises(images):
+    record = last_record("standard", images=images)
+    assert record["wrong_labels_learnt"] > 0.7
     assert record["test_accuracy"] < 0.75
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("method", [name for name in methods.names() if name != "standard"])
 def test_a_method_does_better(method):
-    assert last_record(method)["test_accuracy"] > last_record("standard")["test_accuracy"] + MARGIN
+    images = needs_images(method)
+    plain = last_record("standard", images=images)["test_accuracy"]
+    assert last_record(method, images=images)["test_accuracy"] > plain + MARGIN
