@@ -24,6 +24,7 @@ def calibrated(posterior: Tensor, labels: Tensor, rows: Tensor) -> Tensor:
         rows: The numbers of the rows that decide about a: best those that the network was not trained on.
 
     Example:
+        >>> import torch
         >>> posterior = torch.tensor([[0.6, 0.4]]).repeat(10, 1)
         >>> labels = torch.tensor([0] * 9 + [1])
         >>> calibrated(posterior, labels, torch.arange(10))[0]

@@ -12,6 +12,7 @@ def one_hot(labels: Tensor, num_classes: int) -> Tensor:
     """Return labels (B,) as distributions (B, K), in float32.
 
     Example:
+        >>> import torch
         >>> one_hot(torch.tensor([1, 0]), 2)
         tensor([[0., 1.],
                 [1., 0.]])
@@ -27,10 +28,10 @@ def as_labels(loss: Loss, true_class: Tensor) -> Tensor:
     nothing changes.
 
     Example:
-        >>> import postmax as pm
+        >>> import torch, postmax as pm
         >>> loss = pm.FPMLLoss("sl", transition=pm.Transition.binary(0.1, 0.3), correction="forward")
         >>> as_labels(loss, torch.tensor([[1.0, 0.0]]))
-        tensor([[0.9000, 0.1000]])
+        tensor([[0.7000, 0.3000]])
     """
     return true_class if loss.transition is None else loss.transition.corrupt_posterior(true_class)
 
@@ -39,6 +40,7 @@ def sharpen(probabilities: Tensor, temperature: float) -> Tensor:
     """Return p^(1/T) divided by its sum, over the last dimension. Temperatures below 1 make large entries larger.
 
     Example:
+        >>> import torch
         >>> sharpen(torch.tensor([0.6, 0.2, 0.2]), 0.5)
         tensor([0.8182, 0.0909, 0.0909])
     """
