@@ -44,6 +44,7 @@ EXCEPTIONS = {
     # Where cross-entropy has negative weights, memorising pays: even with the true matrix it has 67 %.
     "two-stage-backward": ("loss=sl-pml",),
 }
+# The smallest gain over cross-entropy was 0.11 with seed 2 (sop) and 0.15 with seeds 0 and 1; most were above 0.2.
 MARGIN = 0.08
 SEED = 1
 
