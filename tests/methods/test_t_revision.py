@@ -135,3 +135,9 @@ def test_a_very_short_run(epochs):
 def test_options_that_cannot_be(option, message):
     with pytest.raises(InputError, match=message):
         built(f"method.{option}")
+
+
+@pytest.mark.parametrize(("epochs", "networks"), [(40, 1), (80, 2)])
+def test_a_new_network_has_a_second_stage_of_at_least_20_epochs(epochs, networks):
+    trainer = build(small_config("method=t-revision", f"epochs={epochs}")).trainer
+    assert len(trainer.resources.networks) == networks

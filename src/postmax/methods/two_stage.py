@@ -68,7 +68,7 @@ class TwoStage(Method):
         self._start = 0 if self._noise.is_known else min(length, setup.epochs - 1)
         self._epochs = setup.epochs
         self._end = self.end_of_second_stage()
-        wanted = setup.epochs - self._start >= _EPOCHS_OF_A_NEW_NETWORK if fresh is None else fresh
+        wanted = self._end - self._start >= _EPOCHS_OF_A_NEW_NETWORK if fresh is None else fresh
         self._fresh = wanted and self._start > 0
         self._networks: list[nn.Module] = [first, setup.network()] if self._fresh else [first]
         self._optimisers = self._make_optimisers(setup)
