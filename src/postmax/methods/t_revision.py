@@ -166,9 +166,10 @@ def revision_losses(loss: Loss, logits: Tensor, labels: Tensor, matrix: Tensor, 
     """
     weights = importance(inside(true_posterior(loss, logits)), labels, matrix, largest_weight)
     with torch.no_grad():
-        least = loss(loss.logits_of(inside(one_hot(labels, logits.shape[1]).double())), labels)
+        least: Tensor = loss(loss.logits_of(inside(one_hot(labels, logits.shape[1]).double())), labels)
     losses: Tensor = loss(logits, labels)
-    return weights.to(losses.dtype) * (losses - least.to(losses.dtype))
+    value: Tensor = weights.to(losses.dtype) * (losses - least.to(losses.dtype))
+    return value
 
 
 _SOURCE = (
