@@ -168,7 +168,8 @@ def revision_losses(loss: Loss, logits: Tensor, labels: Tensor, matrix: Tensor, 
     with torch.no_grad():
         least: Tensor = loss(loss.logits_of(inside(one_hot(labels, logits.shape[1]).double())), labels)
     losses: Tensor = loss(logits, labels)
-    return weights.to(losses.dtype) * (losses - least.to(losses.dtype))
+    value: Tensor = weights.to(losses.dtype) * (losses - least.to(losses.dtype))
+    return value
 
 
 _SOURCE = (
