@@ -136,11 +136,19 @@ def test_options_that_cannot_be(option):
         trainer_of(f"method.{option}")
 
 
-def test_the_terms_beside_the_loss_are_as_strong_as_the_loss():
-    method = trainer_of("method.prior_weight=3", "method.entropy_weight=2", "loss=sl-pml").method
-    strength = pull(method.loss, 2)
-    assert strength == pytest.approx(2 / 9, rel=1e-3)
-    assert (method._prior_weight, method._entropy_weight) == pytest.approx((3 * strength, 2 * strength))
+@pytest.mark.parametrize("epoch", [0, 3])
+def test_the_terms_beside_the_loss_are_as_strong_as_the_loss(epoch):
+    """Also where the loss changes during the training: each epoch asks how strongly it pulls then."""
+    options = ("method.prior_weight=3", "method.entropy_weight=2", "method.prior=uniform", "method.first_epochs=4")
+    trainer = trainer_of(*options, "loss=sharpened-pml")
+    loss = trainer.method.loss.at(epoch / 4)
+    strength = pull(loss, 2)
+    assert strength == pytest.approx((0.9, 0.25)[epoch > 1], abs=0.03)
+    step = next(trainer.steps(epoch))
+    labels = torch.eye(2)[next(iter(trainer.batches.epoch(epoch))).labels]
+    prior = [0.5, 0.5]
+    expected = by_hand(loss, step.logits.detach(), labels, prior, 3 * strength, 2 * strength)
+    assert float(step.loss.detach()) == pytest.approx(expected, rel=1e-4)
 
 
 def test_each_network_sees_the_whole_course_of_the_loss(monkeypatch):

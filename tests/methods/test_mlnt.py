@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from postmax import losses, models
 from postmax.errors import InputError
+from postmax.methods import mlnt
 from postmax.methods.mlnt import nearest, neighbour_labels, trial_step
 from postmax.methods.parts.pull import pull
 from postmax.train.build import build
@@ -157,9 +158,20 @@ def test_options_that_cannot_be(option):
         trainer_of(f"method.{option}")
 
 
-def test_a_trial_step_and_the_term_are_as_strong_as_with_cross_entropy():
-    method = trainer_of("method.trial_rate=0.3", "method.weight=2", "loss=sl-pml").method
-    strength = pull(method.loss, 2)
-    assert strength < 0.25
-    assert method._trial_rate * strength == pytest.approx(0.3)
-    assert method._weight == pytest.approx(2 * strength)
+@pytest.mark.parametrize(("share", "strength"), [(0, 0.9), (0.5, 0.25)])
+def test_a_trial_step_and_the_term_are_as_strong_as_with_cross_entropy(monkeypatch, share, strength):
+    """Also where the loss changes during the training: each epoch asks how strongly it pulls then."""
+    rates = []
+    plain = mlnt.trial_step
+
+    def spied(loss, network, inputs, labels, rate, **options):
+        rates.append(rate)
+        return plain(loss, network, inputs, labels, rate, **options)
+
+    monkeypatch.setattr(mlnt, "trial_step", spied)
+    options = ("method.warmup_epochs=0", "method.ramp_epochs=0", "method.trial_rate=0.3", "method.weight=2")
+    trainer = trainer_of(*options, "loss=sharpened-pml")
+    assert pull(trainer.method.loss.at(share), 2) == pytest.approx(strength, abs=0.03)
+    step = next(trainer.steps(round(8 * share)))
+    assert rates == pytest.approx([0.3 / pull(trainer.method.loss.at(share), 2)] * 2)
+    assert step.values["teacher_weight"] == pytest.approx(2 * pull(trainer.method.loss.at(share), 2))

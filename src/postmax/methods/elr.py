@@ -35,20 +35,21 @@ class ELR(Method):
         super().__init__(setup)
         check_number(least=0, below=1, memory=memory)
         check_number(least=0, weight=weight)
-        self._memory, self._weight = memory, weight * pull(setup.loss, setup.train.num_classes)
+        self._memory, self._weight, self._classes = memory, weight, setup.train.num_classes
         self.answer = setup.network()
         self._optimiser = setup.optimiser(list(self.answer.parameters()))
-        self._targets = setup.row_state("targets", (setup.train.num_classes,))
+        self._targets = setup.row_state("targets", (self._classes,))
 
     def epoch(self, run: Epoch) -> Iterator[Step]:
         """Go once through all rows."""
         loss = self.loss.at(run.share)
+        weight = self._weight * pull(loss, self._classes)
         for batch in run.batches():
             logits = self.answer(batch.inputs)
             posterior = loss.posterior(logits)
             targets = remember(self._targets, batch.rows, posterior, self._memory)
             agreement = early_learning(targets, posterior).mean()
-            value = loss(logits, batch.labels).mean() + self._weight * agreement
+            value = loss(logits, batch.labels).mean() + weight * agreement
             run.update(value, self._optimiser)
             overruled = (targets.argmax(-1) != batch.labels).float().mean()
             yield Step(value, batch.rows, logits, {"overruled": float(overruled)})

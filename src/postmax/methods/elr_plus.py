@@ -78,8 +78,7 @@ class ELRPlus(Method):
         self._weight_epochs = fewest if weight_epochs is None else weight_epochs
         check_number(least=0, whole=True, weight_epochs=self._weight_epochs, teacher_epochs=self._teacher_epochs)
         self._memory = memory
-        self._weight = weight * pull(setup.loss, setup.train.num_classes)
-        self._alpha, self._decay, self._weigh_labels = alpha, teacher_decay, weigh_labels
+        self._weight, self._alpha, self._decay, self._weigh_labels = weight, alpha, teacher_decay, weigh_labels
         self._classes = setup.train.num_classes
         self._networks, self._optimisers = two_networks(setup)
         self._teachers = setup.network(), setup.network()
@@ -99,7 +98,7 @@ class ELRPlus(Method):
     def _pass(self, run: Epoch, loss: Loss, place: int) -> Iterator[Step]:
         """Train one network on all rows, and let its teacher follow it."""
         network, teacher, other = self._networks[place], self._teachers[place], self._teachers[1 - place]
-        generator = run.generator(f"mixup {place}")
+        generator, weight = run.generator(f"mixup {place}"), self._weight * pull(loss, self._classes)
         for index, batch in enumerate(run.batches(stream=f"network {place}")):
             time = run.number + index / run.steps
             with torch.no_grad():
@@ -113,7 +112,7 @@ class ELRPlus(Method):
             labels = weighed(mixed.targets, targets) if self._weigh_labels else mixed.targets
             logits = network(mixed.inputs)
             agreement = early_learning(targets, loss.posterior(logits)).mean()
-            strength = self._weight * gentle_ramp(time, self._weight_epochs)
+            strength = weight * gentle_ramp(time, self._weight_epochs)
             value = loss(logits, labels).mean() + strength * agreement
             run.update(value, self._optimisers[place])
             follow(teacher, network, self._decay * gentle_ramp(time, self._teacher_epochs))

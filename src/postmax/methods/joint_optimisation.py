@@ -82,8 +82,7 @@ class JointOptimisation(Method):
         if first_lr is not None:
             check_number(above=0, first_lr=first_lr)
         classes = setup.train.num_classes
-        strength = pull(setup.loss, classes)
-        self._prior_weight, self._entropy_weight = strength * prior_weight, strength * entropy_weight
+        self._prior_weight, self._entropy_weight = prior_weight, entropy_weight
         given = one_hot(setup.train.labels, classes)
         self._prior = given.mean(0) if prior == "labels" else torch.full_like(given[0], 1 / classes)
         self._labels = setup.state("labels", given)
@@ -104,12 +103,14 @@ class JointOptimisation(Method):
         stage = int(run.number >= self._first_epochs)
         loss = self.loss.at(share_of_span(run.number, self._spans[stage]))
         self._stage.fill_(stage)
+        strength = pull(loss, self._labels.shape[1])
+        weights = strength * self._prior_weight, strength * self._entropy_weight
         for batch in run.batches():
             logits = self._networks[stage](batch.inputs)
             labels = self._labels[batch.rows]
             if stage == 0:
                 self._recent.add(batch.rows, loss.label_posterior(logits))
-                value = joint_loss(loss, logits, labels, self._prior, self._prior_weight, self._entropy_weight)
+                value = joint_loss(loss, logits, labels, self._prior, *weights)
             else:
                 value = loss(logits, labels).mean()
             run.update(value, self._optimisers[stage])

@@ -84,8 +84,8 @@ class MLNT(Method):
         self._ramp_epochs = phase_epochs(ramp_epochs, _RAMP, setup.epochs)
         check_number(least=0, whole=True, warmup_epochs=self._warmup_epochs, ramp_epochs=self._ramp_epochs)
         self._trials, self._wrong_share, self._neighbours = trials, wrong_share, neighbours
-        strength = pull(setup.loss, setup.train.num_classes)
-        self._trial_rate, self._second_order, self._weight = trial_rate / strength, second_order, weight * strength
+        self._trial_rate, self._second_order, self._weight = trial_rate, second_order, weight
+        self._classes = setup.train.num_classes
         self._decay = average_decay(setup, decay, _REMEMBERED, "decay")
         self._network, self.answer = setup.network(), setup.network()
         if not hasattr(self.answer, "features"):
@@ -99,7 +99,7 @@ class MLNT(Method):
     def epoch(self, run: Epoch) -> Iterator[Step]:
         """Go once through all rows."""
         loss, generator = self.loss.at(run.share), run.generator("wrong labels")
-        warm_up = run.number < self._warmup_epochs
+        warm_up, strength = run.number < self._warmup_epochs, pull(loss, self._classes)
         self.answer.eval()
         for index, batch in enumerate(run.batches()):
             logits = self._network(batch.inputs)
@@ -107,24 +107,22 @@ class MLNT(Method):
             weight, change = 0.0, 0.0
             if not warm_up and len(batch.rows) > 1:
                 time = run.number + index / run.steps - self._warmup_epochs
-                weight = self._weight * gentle_ramp(time, self._ramp_epochs)
-                trials = self._change_in_trials(loss, batch, generator)
+                weight = strength * self._weight * gentle_ramp(time, self._ramp_epochs)
+                trials = self._change_in_trials(loss, batch, self._trial_rate / strength, generator)
                 value, change = value + weight * trials, float(trials.detach())
             run.update(value, self._optimiser)
             follow(self.answer, self._network, 0.0 if warm_up else self._decay)
             yield Step(value, batch.rows, logits, {"teacher_weight": weight, "change_in_trials": change})
 
-    def _change_in_trials(self, loss: Loss, batch: Batch, generator: torch.Generator) -> Tensor:
-        """Return the mean KL(teacher ‖ network after a trial step) over the rows and the trials."""
+    def _change_in_trials(self, loss: Loss, batch: Batch, rate: float, generator: torch.Generator) -> Tensor:
+        """Return the mean KL(teacher ‖ network after a trial step at this rate) over the rows and the trials."""
         with torch.no_grad():
             wanted = loss.posterior(self.answer(batch.inputs))
             near = nearest(self.answer.features(batch.inputs), self._neighbours)  # type: ignore[operator]
         found = []
         for _ in range(self._trials):
             wrong = neighbour_labels(batch.labels, near, self._wrong_share, generator)
-            moved = trial_step(
-                loss, self._network, batch.inputs, wrong, self._trial_rate, second_order=self._second_order
-            )
+            moved = trial_step(loss, self._network, batch.inputs, wrong, rate, second_order=self._second_order)
             after = loss.posterior(_outputs(self._network, moved, batch.inputs))
             found.append(relative_entropy(wanted, after).mean())
         return torch.stack(found).mean()

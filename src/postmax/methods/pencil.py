@@ -73,7 +73,6 @@ class Pencil(Method):
         self._compatibility, self._entropy, self._label_rate = compatibility_weight, entropy_weight, label_rate
         self._frozen_from = self._warmup_epochs + rewriting
         self._classes = setup.train.num_classes
-        self._pull = pull(setup.loss, self._classes)
         self._label_logits = setup.state("label logits", _START * one_hot(setup.train.labels, self._classes))
         self.answer = setup.network()
         weights = list(self.answer.parameters())
@@ -84,13 +83,13 @@ class Pencil(Method):
     def epoch(self, run: Epoch) -> Iterator[Step]:
         """Go once through all rows, in the phase that it is time for."""
         loss = self.loss.at(run.share)
-        rewriting = self._warmup_epochs <= run.number < self._frozen_from
+        rewriting, strength = self._warmup_epochs <= run.number < self._frozen_from, pull(loss, self._classes)
         for batch in run.batches():
             logits = self.answer(batch.inputs)
             label_logits = self._label_logits[batch.rows]
             if rewriting:
                 losses = rewriting_loss(loss, logits, label_logits, batch.labels, self._compatibility, self._entropy)
-                value = self._pull * losses.mean()
+                value = strength * losses.mean()
             elif run.number < self._warmup_epochs:
                 value = loss(logits, batch.labels).mean()
             else:

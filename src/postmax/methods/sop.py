@@ -54,18 +54,19 @@ class SOP(Method):
         self._classes = setup.train.num_classes
         setup.loss.logits_of(torch.full((1, self._classes), 1 / self._classes))  # refuses a loss that cannot do it
         self.answer = setup.network()
-        self._pull = pull(setup.loss, self._classes)
+        strength = pull(setup.loss.at(0), self._classes)  # where a loss changes, noise is explained at its beginning
         self._u = _noise_variables(setup, "u", 1)
         self._v = _noise_variables(setup, "v", self._classes)
         self._optimisers = (
             setup.optimiser(list(self.answer.parameters())),
-            _plain_descent(setup, self._u, "u", lr_u / self._pull),
-            _plain_descent(setup, self._v, "v", lr_v / self._pull),
+            _plain_descent(setup, self._u, "u", lr_u / strength),
+            _plain_descent(setup, self._v, "v", lr_v / strength),
         )
 
     def epoch(self, run: Epoch) -> Iterator[Step]:
         """Go once through all rows."""
         loss = self.loss.at(run.share)
+        strength = pull(loss, self._classes)
         for batch in run.batches(views=self._views):
             views = self.answer(torch.cat(batch.views)).chunk(len(batch.views))
             logits, given = views[0], one_hot(batch.labels, self._classes)
@@ -74,7 +75,7 @@ class SOP(Method):
             predicted = one_hot(loss.predict(logits), self._classes)
             mismatch = (predicted + added - taken - given).square().sum(-1).mean()
             others = mismatch + self._regulariser(loss, views, added, taken.detach())
-            value = fit + self._pull * others
+            value = fit + strength * others
             run.update(value, *self._optimisers)
             yield Step(value, batch.rows, logits, {"noise": float(added.detach().sum(-1).mean())})
 
