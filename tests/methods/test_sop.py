@@ -163,5 +163,5 @@ def test_the_further_terms_are_as_strong_as_the_loss():
     logits, labels = step.logits.detach(), trainer._truth.labels[0][step.rows]
     mismatch = 2 * (logits.argmax(-1) != labels).float().mean()
     imbalance = -loss.posterior(logits).mean(0).log().mean()
-    expected = loss(logits, labels).mean() + pull(loss, 2) * (mismatch + 0.7 * imbalance)
+    expected = loss(logits, labels).mean() + mismatch + pull(loss, 2) * 0.7 * imbalance
     torch.testing.assert_close(step.loss.detach(), expected)

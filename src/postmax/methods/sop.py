@@ -38,8 +38,8 @@ class SOP(Method):
     The fit is the loss of the run, given the logits of the changed posterior; see `explained_logits`. The second term
     of the published objective moves U and V towards the difference between the given label and the predicted class.
 
-    The published rates and weights are for cross-entropy. For a loss that pulls less, the other terms have as much less
-    weight, and u and v learn as much faster. So U and V grow as fast as with cross-entropy, and explain as much.
+    The second term moves nothing but U and V, so it keeps its weight beside a loss that pulls less than cross-entropy.
+    Then U and V mostly follow the predicted class, and a weak loss does not explain away labels that it has not learnt.
 
     Args:
         setup: What the loop offers.
@@ -54,13 +54,12 @@ class SOP(Method):
         self._classes = setup.train.num_classes
         setup.loss.logits_of(torch.full((1, self._classes), 1 / self._classes))  # refuses a loss that cannot do it
         self.answer = setup.network()
-        strength = pull(setup.loss.at(0), self._classes)  # where a loss changes, noise is explained at its beginning
         self._u = _noise_variables(setup, "u", 1)
         self._v = _noise_variables(setup, "v", self._classes)
         self._optimisers = (
             setup.optimiser(list(self.answer.parameters())),
-            _plain_descent(setup, self._u, "u", lr_u / strength),
-            _plain_descent(setup, self._v, "v", lr_v / strength),
+            _plain_descent(setup, self._u, "u", lr_u),
+            _plain_descent(setup, self._v, "v", lr_v),
         )
 
     def epoch(self, run: Epoch) -> Iterator[Step]:
@@ -74,8 +73,7 @@ class SOP(Method):
             fit = loss(explained_logits(loss, logits, added, taken.detach()), batch.labels).mean()
             predicted = one_hot(loss.predict(logits), self._classes)
             mismatch = (predicted + added - taken - given).square().sum(-1).mean()
-            others = mismatch + self._regulariser(loss, views, added, taken.detach())
-            value = fit + strength * others
+            value = fit + mismatch + strength * self._regulariser(loss, views, added, taken.detach())
             run.update(value, *self._optimisers)
             yield Step(value, batch.rows, logits, {"noise": float(added.detach().sum(-1).mean())})
 
@@ -94,7 +92,8 @@ class SOPPlus(SOP):
     """SOP with two more terms: both views of a row must agree, and no class may be forgotten.
 
     The first is KL(p of the weak view ‖ p of a strong view), where the weak view is not moved. The second is the
-    cross-entropy between equal shares of all classes and the mean explained posterior of a batch.
+    cross-entropy between equal shares of all classes and the mean explained posterior of a batch. Both move the network,
+    so beside a loss that pulls less than cross-entropy they have as much less weight.
 
     Args:
         setup: What the loop offers.
@@ -187,9 +186,7 @@ _SOURCE = "Liu, Zhu, Qu and You, Robust training under label noise by over-param
 _DEVIATIONS = (
     "The learning rates of u and v are for batches of 128 rows, as published. With other batches they are multiplied "
     "by rows/128, so that one visit to a row moves its noise variables by the same amount. The released code cuts the "
-    "explained posterior at 1e-4, where it then has no gradient; here the bound is 1e-12. The terms beside the loss "
-    "are multiplied by how strongly the loss pulls, compared with cross-entropy, and the rates of u and v are divided "
-    "by that. "
+    "explained posterior at 1e-4, where it then has no gradient; here the bound is 1e-12. "
 )
 _POSTERIOR = (
     "The noise variables are added to the posterior of the loss, and the loss gets logits that are moved by as much as "
@@ -241,7 +238,8 @@ register(
         source=_SOURCE,
         remembers=_REMEMBERS,
         posterior=f"{_POSTERIOR} The two further terms compare posteriors.",
-        deviations=_DEVIATIONS + "The released code normalises the strong view of CIFAR-100 with the statistics of "
+        deviations=_DEVIATIONS + "The two terms are multiplied by how strongly the loss pulls, compared with "
+        "cross-entropy. The released code normalises the strong view of CIFAR-100 with the statistics of "
         "CIFAR-10; here both views have the same statistics.",
     ),
     presets={
