@@ -92,8 +92,8 @@ class SOPPlus(SOP):
     """SOP with two more terms: both views of a row must agree, and no class may be forgotten.
 
     The first is KL(p of the weak view ‖ p of a strong view), where the weak view is not moved. The second is the
-    cross-entropy between equal shares of all classes and the mean explained posterior of a batch. Both move the network,
-    so beside a loss that pulls less than cross-entropy they have as much less weight.
+    cross-entropy between equal shares of all classes and the mean explained posterior of a batch. Both move the
+    network, so beside a loss that pulls less than cross-entropy they have as much less weight.
 
     Args:
         setup: What the loop offers.
