@@ -72,7 +72,7 @@ class Complementary(ComplementaryTerm):
 
 @dataclass(frozen=True)
 class ComplementaryPairwise(ComplementaryTerm):
-    """(K − 1)·Σ_j σ(z_y − z_j) − (K − 1)(K − 2)/2 over the classes j other than the label y, which the row does not have.
+    """(K − 1)·Σ_j σ(z_y − z_j) − (K − 1)(K − 2)/2 over the classes j other than y, for a row that is not of class y.
 
     Its mean over such labels is the sum of σ(z_j − z) over the logits z_j of wrong classes and the logit z of the true
     one. The published code also adds the class j = y, which is a constant.
