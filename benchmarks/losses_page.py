@@ -194,7 +194,7 @@ def logits_of(loss: Loss, p: Tensor, classes: int) -> Tensor:
 def losses_of(loss: Loss, logits: Tensor) -> Tensor:
     """Return the loss (N) of the first class; the labels of other rows are balanced."""
     labels = torch.zeros(len(logits), dtype=torch.int64)
-    if isinstance(loss, pm.losses.DMILoss):  # a batch with one row of each class, all of them alike
+    if loss.is_of_whole_batch:  # a batch with one row of each class, all of them alike
         shifts = torch.arange(CLASSES)
         batches = logits[:, (shifts.unsqueeze(0) - shifts.unsqueeze(1)) % CLASSES]
         return torch.stack([loss(batch, shifts)[0] for batch in batches])
@@ -212,8 +212,8 @@ def curves(name: str) -> tuple[Tensor, ...]:
     logits = logits_of(loss, p, classes)
     value = losses_of(loss, logits)
     in_logits, in_p = torch.autograd.grad(value.sum(), (logits, p))
-    # All ten rows of a batch of DMI change together, so a single row has a tenth of the gradient.
-    share = CLASSES if isinstance(loss, pm.losses.DMILoss) else 1
+    # All ten rows of such a batch change together, so a single row has a tenth of the gradient.
+    share = CLASSES if loss.is_of_whole_batch else 1
     return p.detach(), value.detach(), -in_logits[:, 0] / share, -in_p / share
 
 

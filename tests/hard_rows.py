@@ -79,6 +79,8 @@ def short_options(method, warmup):
         options.append(f"method.{entry.facts.estimates_unless}=0.2")
     if entry.facts and entry.facts.uses_transition:
         options.append("transition=symmetric:0.2")
+    if entry.facts and entry.facts.complementary:
+        options.append("noise=complementary")
     if method in WITH_THEIR_OWN_LOSS:
         options.append("loss=ce")
     return options

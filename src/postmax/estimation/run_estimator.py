@@ -44,7 +44,8 @@ def estimate_transition(
         probabilities: (N, K), P(label | x) from a model that was not trained on the row, columns in the order of the
             sorted classes. A network that has memorised its training rows would show no noise in them.
         labels: (N,) noisy labels: names or numbers, which may have gaps.
-        features: (N, d). Needed by `hoc` and `volmin`. For the others, probabilities are cross-fitted from them.
+        features: (N, d). Needed by `hoc`, `volmin`, `tv` and `cycle`. For the others,
+            probabilities are cross-fitted from them.
         cross_fit: A function that trains networks, for rows that are not features; see `postmax.estimation.CrossFit`.
         method: A name from `postmax.estimation.names()`, or an estimator such as `AnchorPoints(percentile=95)`.
         num_classes: K, if there are classes that do not occur among the labels.

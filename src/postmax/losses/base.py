@@ -77,6 +77,11 @@ class Loss(nn.Module, ABC):
         return None
 
     @property
+    def complementary(self) -> bool:
+        """Whether a label is a class that the row does *not* have."""
+        return False
+
+    @property
     def corrects_posterior(self) -> bool:
         """Whether the noise is removed after training, in `posterior`, and not in the loss itself."""
         return False

@@ -87,6 +87,11 @@ class Term(ABC):
         return None
 
     @property
+    def complementary(self) -> bool:
+        """Whether a label is a class that the row does *not* have."""
+        return False
+
+    @property
     def corrects_posterior(self) -> bool:
         """Whether the noise is removed in `posterior` and not in the term itself."""
         return False
@@ -145,6 +150,11 @@ class WeightedSum(Term):
         sizes = {term.num_classes for _, term in self.terms} - {None}
         if len(sizes) > 1:
             raise InputError(f"the terms of a sum are for {' and '.join(map(str, sorted(sizes, key=str)))} classes.")
+        if len({term.complementary for _, term in self.terms}) > 1:
+            raise InputError(
+                "for one term of this sum a label is a class that the row has, for another one a class that it does "
+                "not have: they cannot have the same labels."
+            )
         if any(term.meaning not in (None, self.meaning) for _, term in self.terms):
             raise InputError(
                 "the same logits have different meanings for the terms of this sum (their noise, link, temperature or "
@@ -165,6 +175,11 @@ class WeightedSum(Term):
     def transition(self) -> Transition | None:
         """The noise that is known to the term that decides what the logits mean."""
         return self._leader.transition
+
+    @property
+    def complementary(self) -> bool:
+        """Whether a label is a class that the row does *not* have, for all terms."""
+        return self.terms[0][1].complementary
 
     @property
     def corrects_posterior(self) -> bool:

@@ -64,6 +64,11 @@ class TermLoss(ContractLoss, SummableLoss):
         return self.term.transition
 
     @property
+    def complementary(self) -> bool:
+        """Whether a label is a class that the row does *not* have."""
+        return self.term.complementary
+
+    @property
     def corrects_posterior(self) -> bool:
         """Whether the noise is removed after training, in `posterior`, and not in the loss itself."""
         return self.term.corrects_posterior

@@ -23,6 +23,7 @@ class Facts:
         estimates_unless: The option without which the method estimates the noise; empty if it never does.
         uses_transition: Whether the method uses the noise that the setting `transition` of a run names.
         images_only: Whether it works on images alone. Other methods also take tables and embeddings.
+        complementary: Whether it takes a label for a class that the row does *not* have.
     """
 
     idea: str
@@ -35,6 +36,7 @@ class Facts:
     estimates_unless: str = ""
     uses_transition: bool = False
     images_only: bool = False
+    complementary: bool = False
 
 
 @dataclass(frozen=True)

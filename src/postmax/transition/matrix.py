@@ -74,6 +74,17 @@ class Transition:
         return cls(matrix, definition=f"symmetric, eta={eta:g}, true class {meaning}, K={k}")
 
     @classmethod
+    def complementary(cls, num_classes: int) -> Transition:
+        """Return complementary labels: the label is one of the *wrong* classes, all equally likely.
+
+        Such a label says which class a row does not have. It is symmetric noise of 100 %. Although no label is right,
+        the matrix can be inverted.
+        """
+        k = checked_class_count(num_classes)
+        matrix = torch.full((k, k), 1 / (k - 1), dtype=torch.float64).fill_diagonal_(0)
+        return cls(matrix, definition=f"complementary, K={k}")
+
+    @classmethod
     def uniform_off_diagonal(cls, e: Sequence[float] | Tensor | str) -> Transition:
         """Return the noise model of the paper: P[i, j] = e_j for all i ≠ j, so P = (1 − Σe)·I + 1·eᵀ.
 

@@ -15,6 +15,7 @@ from postmax.transition.matrix import Transition
 
 _Kind = Callable[[str, int], Transition]
 _KINDS: Registry[_Kind] = Registry("kind of noise")
+_COMPLEMENTARY = "complementary"
 
 
 def kinds() -> tuple[str, ...]:
@@ -23,6 +24,7 @@ def kinds() -> tuple[str, ...]:
         "none",
         "symmetric:ETA",
         "symmetric-inclusive:ETA",
+        _COMPLEMENTARY,
         "pair:ETA",
         "binary:E0,E1",
         "uniform:E0,E1,…",
@@ -69,7 +71,7 @@ def names_noise(text: str) -> bool:
         >>> names_noise("symmetric:0.4"), names_noise("noise.csv"), names_noise("estimated")
         (True, True, False)
     """
-    return is_matrix_file(text) or (":" in text and text.partition(":")[0] in _KINDS)
+    return is_matrix_file(text) or text == _COMPLEMENTARY or (":" in text and text.partition(":")[0] in _KINDS)
 
 
 def is_matrix_file(text: str) -> bool:
@@ -152,6 +154,14 @@ def _inclusive(num_classes: int, eta: float) -> Transition:
     return Transition.symmetric(num_classes, eta, include_true_class=True)
 
 
+def _complementary(text: str, num_classes: int) -> Transition:
+    if text:
+        raise InputError(
+            f"complementary:{text} has a number too many: all complementary labels are wrong. Write complementary."
+        )
+    return Transition.complementary(num_classes)
+
+
 _KINDS.refuse(
     "it depends on the features of each row, so no matrix describes it. Put it into a file: "
     "postmax noise inject FILE --noise instance:0.3, or postmax.transition.corrupt_by_features.",
@@ -160,6 +170,7 @@ _KINDS.refuse(
 _KINDS.add(lambda _, k: Transition.identity(k), "none", aliases=("identity", "clean"))
 _KINDS.add(_rate(Transition.symmetric, "symmetric"), "symmetric", aliases=("symmetric-exclusive",))
 _KINDS.add(_rate(_inclusive, "symmetric-inclusive"), "symmetric-inclusive")
+_KINDS.add(_complementary, _COMPLEMENTARY)
 _KINDS.add(_rate(Transition.pair, "pair"), "pair")
 _KINDS.add(lambda text, _: Transition.binary(*_numbers("binary", text, 2)), "binary")
 _KINDS.add(_uniform, "uniform")

@@ -25,6 +25,11 @@ def refuse_known_noise(method: str, loss: Loss) -> None:
     Raises:
         InputError: If it does: the noise would be removed twice.
     """
+    if loss.complementary:
+        raise InputError(
+            f"the method {method} needs labels that a row may have, and this loss takes a label for a class that the "
+            "row does not have: choose an ordinary loss such as ce, or method=standard."
+        )
     if loss.transition is not None:
         raise InputError(
             f"the method {method} corrects the loss for the noise of the labels, and this loss is corrected already: "
