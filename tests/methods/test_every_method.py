@@ -67,7 +67,7 @@ def test_it_continues_exactly_wherever_it_was_stopped(tmp_path, method, extra):
     config = method_config(method, *extra)
     execute(config, tmp_path / "whole")
     expected = outcome(tmp_path / "whole")
-    for epochs in (2, 4, 7):
+    for epochs in (4,) if extra else (2, 4, 7):
         folder = tmp_path / f"stopped-{epochs}"
         stop_after(config, folder, epochs)
         execute(config, folder)

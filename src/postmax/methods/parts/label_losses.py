@@ -29,4 +29,5 @@ def losses_of_labels(loss: Loss, logits: Tensor) -> Tensor:
         values = loss(wide, even)
         (slopes,) = torch.autograd.grad(values.sum(), even)
     shared = values.detach() - (slopes * even.detach()).sum(1)
-    return slopes + shared[:, None]
+    found: Tensor = slopes + shared[:, None]
+    return found
