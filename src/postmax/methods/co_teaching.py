@@ -125,7 +125,7 @@ register(
         "the steps of SGD tiny; postmax does not. It leaves rows out from the first epoch on, where postmax still uses "
         "all. It must be told the share of wrong labels, which postmax estimates. It trains without augmentation and "
         "normalisation. SL-PML learns slowly, and rows are left out before it has learnt them: on digits with 40 % "
-        "symmetric noise it was better alone (93 to 94 % in three seeds) than in co-teaching (88 to 92 %).",
+        "symmetric noise it was better alone (93 to 94 %, three seeds) than in co-teaching (88 to 92 %).",
         estimates_unless="forget_rate",
     ),
     presets={

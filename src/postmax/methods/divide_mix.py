@@ -214,9 +214,9 @@ register(
             "training. The default weight of unlabelled rows grows with the number of classes, over which the squared "
             "error is a mean. This weight and that of the penalty of the warm-up are multiplied by how strongly the "
             "loss pulls, compared with cross-entropy; the penalty against one-sided answers keeps its weight. The "
-            "penalty of the warm-up is the negative entropy of the posterior. A division with an empty side is allowed. "
-            "A loss that learns slowly needs a longer warm-up: SL-PML on digits with 40 % symmetric noise had 74 to 83 % "
-            "in three seeds, 92 % with a warm-up of 30 of the 100 epochs, and 93 to 94 % alone."
+            "penalty of the warm-up is the negative entropy of the posterior. A division may have an empty side. "
+            "A loss that learns slowly needs a longer warm-up. SL-PML on digits with 40 % symmetric noise had 74 to "
+            "83 % in three seeds, 92 % with a warm-up of 30 of the 100 epochs, and 93 to 94 % alone."
         ),
     ),
     presets={
