@@ -29,6 +29,8 @@ def test_every_loss_follows_the_protocol(name):
     expected = loss.posterior(logits)
     if loss.transition is not None:
         expected = expected @ loss.transition.matrix.float()
+    if loss.complementary:
+        expected = expected @ pm.Transition.complementary(3).matrix.float()
     torch.testing.assert_close(loss.label_posterior(logits), expected)
     for half in (torch.float16, torch.bfloat16):
         assert loss.label_posterior(logits.to(half)).dtype == torch.float32

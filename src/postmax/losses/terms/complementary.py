@@ -25,6 +25,7 @@ from postmax.losses.numerics.odds import log_p_and_rest_of
 from postmax.losses.numerics.stable import log_rest
 from postmax.losses.options import Contract, check_num_classes
 from postmax.losses.reduction import RowLoss
+from postmax.losses.schedule import check_share
 from postmax.losses.term import LabelledLogits, Term
 from postmax.losses.term_options import base_term
 
@@ -210,7 +211,8 @@ class NonNegativeComplementaryLoss(ContractLoss):
         return self.of_rows(ComplementaryUnbiased(self.row_loss.base).label_posterior, logits)
 
     def at(self, share: float) -> Loss:
-        """Return the loss with the base loss after this share of the training."""
+        """Return the loss with the base loss after this share of the training, from 0 to 1."""
+        check_share(share)
         base = self.row_loss.base.at(share)
         if base is self.row_loss.base:
             return self
