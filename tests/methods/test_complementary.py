@@ -8,7 +8,15 @@ from small_runs import small_config
 
 import postmax as pm
 from postmax.errors import InputError
-from postmax.methods.complementary import RISKS, class_risks, class_weights, forward_losses, reads_softmax
+from postmax.methods.complementary import (
+    RISKS,
+    class_risks,
+    class_weights,
+    forward_losses,
+    label_shares,
+    reads_softmax,
+    row_weights,
+)
 from postmax.methods.parts.label_losses import losses_of_labels
 from postmax.train.build import build
 
@@ -55,11 +63,35 @@ def test_which_losses_read_a_softmax(name, expected):
 @pytest.mark.parametrize("name", ["ce", "gce", "sl-pml"])
 def test_the_risks_of_the_classes_against_a_loop(name):
     loss = rows_of(name)
-    risks = class_risks(loss, LOGITS, LABELS, pm.Transition.complementary(3).inverse)
+    risks = class_risks(loss, LOGITS, LABELS, pm.Transition.complementary(3).inverse, torch.ones(8))
     for j in range(3):
         of_j = loss(LOGITS, torch.full((8,), j)).tolist()
         accused = sum(value for value, y in zip(of_j, LABELS.tolist(), strict=True) if y == j)
         assert float(risks[j]) == pytest.approx(sum(of_j) / 8 - 2 * accused / 8)
+
+
+def test_labels_count_by_their_share_of_all_rows():
+    """The published formula: the mean over the rows of each label, weighed by the share of this label."""
+    shares, loss = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64), rows_of("ce")
+    weights = row_weights(LABELS, shares)
+    risks = class_risks(loss, LOGITS, LABELS, pm.Transition.complementary(3).inverse, weights)
+    for j in range(3):
+        of_j = loss(LOGITS, torch.full((8,), j))
+        means = {k: float(of_j[k == LABELS].mean()) for k in (0, 1)}
+        expected = 0.5 * means[0] + 0.3 * means[1] - (2 * float(shares[j]) * means[j] if j < 2 else 0)
+        assert float(risks[j]) == pytest.approx(expected)
+
+
+def test_equal_logits_have_no_negative_risk_by_chance():
+    shares = torch.full((10,), 0.1, dtype=torch.float64)
+    labels = torch.cat([torch.arange(10), torch.zeros(20, dtype=torch.long)])  # one label is there far too often
+    inverse = pm.Transition.complementary(10).inverse
+    risks = [
+        class_risks(rows_of("ce"), torch.zeros(30, 10), labels, inverse, weights)
+        for weights in (torch.ones(30), row_weights(labels, shares))
+    ]
+    assert (risks[0] < 0).any()
+    assert (risks[1] > 0).all()
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])
@@ -71,7 +103,9 @@ def test_the_risks_are_right_on_average(k, name):
     mean = torch.zeros(k, dtype=torch.float64)
     for row in range(8):
         for label in (j for j in range(k) if j != truth[row]):
-            mean += class_risks(loss, logits[row : row + 1], torch.tensor([label]), inverse) / (8 * (k - 1))
+            mean += class_risks(loss, logits[row : row + 1], torch.tensor([label]), inverse, torch.ones(1)) / (
+                8 * (k - 1)
+            )
     own = loss(logits, truth)
     expected = torch.stack([(own * (truth == j)).mean() for j in range(k)])
     torch.testing.assert_close(mean, expected)
@@ -85,7 +119,7 @@ def on_hand_made_rows(risk, loss_name):
     """The value of one batch and its gradient, from the method itself."""
     trainer = run(f"method.risk={risk}", f"loss={loss_name}", "data.name=digits", "model.hidden=[4]", "epochs=1")
     method = trainer.method
-    method._noise = pm.Transition.complementary(3)
+    method._noise, method._shares = pm.Transition.complementary(3), label_shares(LABELS, 3)
     logits = LOGITS.clone().requires_grad_()
     value = method._estimated(rows_of(loss_name), logits, LABELS)
     return value.detach(), torch.autograd.grad(value, logits)[0]
@@ -110,7 +144,7 @@ def test_a_step_against_the_published_formula(risk):
 
 
 def test_some_class_has_a_negative_risk_above():
-    risks = class_risks(rows_of("ce"), LOGITS, LABELS, pm.Transition.complementary(3).inverse)
+    risks = class_risks(rows_of("ce"), LOGITS, LABELS, pm.Transition.complementary(3).inverse, torch.ones(8))
     assert (risks < 0).any()
     assert (risks > 0).any()
     assert class_weights(risks, "gradient-ascent").sum() < 0

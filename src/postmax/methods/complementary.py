@@ -31,7 +31,9 @@ class ComplementaryLabels(Method):
     - "forward" minimises −log(1 − p) of the label's probability p, which the loss of the run reads from the logits.
     - The others estimate the risk of the loss of the run, class by class: r_j is the mean of P⁻¹[label, j]·loss_j over
       a batch, where P is the noise that makes such labels. Its expectation is the mean of loss_j over the rows of class
-      j, times the share of these rows. "unbiased" minimises the sum of all r_j.
+      j, times the share of these rows. "unbiased" minimises the sum of all r_j. In this mean, rows have weights that
+      give each label its share among all training rows: in a small batch the shares of the labels differ by chance,
+      and K − 1 multiplies that.
     - An r_j below 0 is a sign of overfitting, because a risk cannot be negative. "non-negative" leaves such classes out
       of the sum. "gradient-ascent" makes a step that raises their r_j, and changes nothing else.
 
@@ -52,6 +54,7 @@ class ComplementaryLabels(Method):
             refuse_mixed_rows("complementary", setup.loss)
         self._risk = risk
         self._noise = Transition.complementary(setup.train.num_classes)
+        self._shares = label_shares(setup.train.labels, setup.train.num_classes)
         self.answer = setup.network()
         self._optimiser = setup.optimiser(list(self.answer.parameters()))
 
@@ -72,11 +75,11 @@ class ComplementaryLabels(Method):
     def _estimated(self, loss: Loss, logits: Tensor, labels: Tensor) -> Tensor:
         """Return Σ_j w_j·r_j. The weights w follow from the signs of the r_j, and carry no gradient."""
         inverse = self._noise.inverse.to(logits.device)
-        weights = torch.ones_like(inverse[0])
+        classes, rows = torch.ones_like(inverse[0]), row_weights(labels, self._shares)
         if self._risk != UNBIASED:
-            risks = class_risks(loss, logits, labels, inverse)
-            weights = class_weights(risks, self._risk)
-        return backward_losses(loss, logits, labels, inverse * weights).mean()
+            classes = class_weights(class_risks(loss, logits, labels, inverse, rows), self._risk)
+        losses = backward_losses(loss, logits, labels, inverse * classes)
+        return (rows.to(losses.dtype) * losses).mean()
 
     def label_posterior(self, outputs: Tensor) -> Tensor:
         """Return the posterior of the labels as they are given, (1 − p)/(K − 1)."""
@@ -115,17 +118,37 @@ def reads_softmax(loss: Loss, num_classes: int) -> bool:
     return torch.allclose(loss.posterior(logits), logits.softmax(-1), rtol=1e-9, atol=1e-12)
 
 
-def class_risks(loss: Loss, logits: Tensor, labels: Tensor, inverse: Tensor) -> Tensor:
-    """Return r_j = mean of P⁻¹[label, j]·loss_j over the rows, (K,), without a gradient.
+def label_shares(labels: Tensor, num_classes: int) -> Tensor:
+    """Return the share of each class among labels (B,), (K,).
+
+    Example:
+        >>> label_shares(torch.tensor([0, 2, 2, 2]), 3)
+        tensor([0.2500, 0.0000, 0.7500], dtype=torch.float64)
+    """
+    return torch.bincount(labels, minlength=num_classes).double() / len(labels)
+
+
+def row_weights(labels: Tensor, shares: Tensor) -> Tensor:
+    """Return weights of rows, (B,), with which each label that occurs has its share among all training rows.
+
+    Example:
+        >>> row_weights(torch.tensor([0, 1, 1, 1]), torch.tensor([0.5, 0.5], dtype=torch.float64))
+        tensor([2.0000, 0.6667, 0.6667, 0.6667], dtype=torch.float64)
+    """
+    return shares[labels] / label_shares(labels, len(shares))[labels]
+
+
+def class_risks(loss: Loss, logits: Tensor, labels: Tensor, inverse: Tensor, weights: Tensor) -> Tensor:
+    """Return r_j = mean of weight·P⁻¹[label, j]·loss_j over the rows, (K,), without a gradient.
 
     Example:
         >>> import postmax as pm
         >>> inverse = Transition.complementary(2).inverse
         >>> loss = pm.losses.get("ce", reduction="none")
-        >>> class_risks(loss, torch.tensor([[0.0, 0.0]]), torch.tensor([1]), inverse)
+        >>> class_risks(loss, torch.tensor([[0.0, 0.0]]), torch.tensor([1]), inverse, torch.ones(1))
         tensor([0.6931, 0.0000], dtype=torch.float64)
     """
-    return (inverse[labels] * losses_of_labels(loss, logits)).mean(0)
+    return (weights[:, None] * inverse[labels] * losses_of_labels(loss, logits)).mean(0)
 
 
 def class_weights(risks: Tensor, risk: str) -> Tensor:
@@ -157,8 +180,7 @@ register(
         posterior="With risk=forward, its probability of the label is made small. The other risks are made of the "
         "loss itself.",
         deviations="The released code takes the logarithm of 1 − p, which is −∞ where p rounds to 1; here it is "
-        "computed from the logits of the other classes. Frequencies of labels are those of a batch, so that a class "
-        "that does not occur in it needs no special treatment. In the released code a step of gradient ascent is "
+        "computed from the logits of the other classes. In the released code a step of gradient ascent is "
         "multiplied by the number of rows with that label; here all steps have one size.",
         complementary=True,
     ),
