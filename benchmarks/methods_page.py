@@ -35,8 +35,9 @@ def costs() -> dict[str, Any]:
 
 
 def names() -> list[str]:
-    """Return the names of all methods, `standard` first and the others by the alphabet."""
-    return sorted(methods.names(), key=lambda name: (name != "standard", name))
+    """Return the names of the methods of postmax, `standard` first and the others by the alphabet."""
+    ours = [name for name in methods.names() if methods.describe(name).build.__module__.startswith("postmax.")]
+    return sorted(ours, key=lambda name: (name != "standard", name))
 
 
 def facts_of(name: str) -> Facts:

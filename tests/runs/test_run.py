@@ -63,6 +63,8 @@ def test_a_run_is_the_loop_anybody_would_write(tmp_path):
             "right_labels_learnt": sum(p == y for p, y, _ in right) / len(right),
             "wrong_labels_learnt": sum(p == y for p, y, _ in wrong) / len(wrong),
             "wrong_labels_recovered": sum(p == c for p, _, c in wrong) / len(wrong),
+            "passes": len(labels),
+            "operations": 3 * len(labels) * 2 * (30 * 6 + 6 * 2),
         }
         with torch.no_grad():
             posterior = network(part.test.inputs).softmax(1)

@@ -39,6 +39,7 @@ from postmax.train.schedules import rate
 from postmax.train.stacked_networks import StackedNetworks
 from postmax.train.state import State, named
 from postmax.train.watch import LossWatch
+from postmax.train.work import WITH_GRADIENT
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -99,12 +100,19 @@ class SideBySideTrainer:
         """Train for one epoch; see `postmax.train.trainer.Trainer`."""
         start = time.perf_counter()
         predictions = Predictions(self._readings, self._truth.labels.shape, self._truth.labels.device)
+        passes = 0
         for batch, logits in self.steps(number):
             predictions.add(batch.rows, logits)
+            passes += batch.rows.shape[1]
         losses = self._watch.finish()
         seconds = time.perf_counter() - start
         last_rate = weights_rate(self._optimiser)
-        return epoch_records(number, self._config.seeds, losses, last_rate, self._truth, predictions.finish(), seconds)
+        records = epoch_records(
+            number, self._config.seeds, losses, last_rate, self._truth, predictions.finish(), seconds
+        )
+        for record in records:
+            record["passes"], record["operations"] = passes, WITH_GRADIENT * passes * self._stack.flops
+        return records
 
     def steps(self, number: int) -> Iterator[tuple[LaneBatch, Tensor]]:
         """Train for one epoch, step by step; yield each batch with its logits (S, B, K)."""

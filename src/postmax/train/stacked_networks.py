@@ -50,6 +50,12 @@ class StackedNetworks(nn.Module):
         """The biases of all lanes. They cannot be told from weights by their dimensions."""
         return [layer.bias for layer in self.layers if isinstance(layer, _Linears)]
 
+    @property
+    def flops(self) -> int:
+        """The floating-point operations of one row in one lane, as `postmax.models.flops` counts them."""
+        layers = [layer for layer in self.layers if isinstance(layer, _Linears)]
+        return sum(2 * layer.weight[0].numel() for layer in layers)
+
     def lane_state(self, lane: int) -> dict[str, Tensor]:
         """Return the weights of one lane, under the names that its own network has for them."""
         state = {}

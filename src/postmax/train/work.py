@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MethodType
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 from postmax.models import flops
 
 # Forward once, backward to the inputs of each layer and to its weights.
-_WITH_GRADIENT = 3
+WITH_GRADIENT = 3
 _FEATURES = "features"
 
 
@@ -38,12 +39,12 @@ class Work:
             network.register_forward_pre_hook(lambda module, inputs: self._count(module, inputs[0]))
             return
 
-        def counted(inputs: Tensor, *more: Any, **options: Any) -> Any:
-            self._count(network, inputs)
+        def counted(module: nn.Module, inputs: Tensor, *more: Any, **options: Any) -> Any:
+            self._count(module, inputs)
             return features(inputs, *more, **options)
 
-        # An attribute of this network hides the method of its class.
-        setattr(network, _FEATURES, counted)
+        # An attribute of this network hides the method of its class. Fabric asks whether it is a method, too.
+        setattr(network, _FEATURES, MethodType(counted, network))
 
     def take(self) -> tuple[int, int]:
         """Return passes and operations, and begin again at 0."""
@@ -55,7 +56,7 @@ class Work:
         if self._measuring:
             return
         self.passes += len(inputs)
-        factor = _WITH_GRADIENT if torch.is_grad_enabled() else 1
+        factor = WITH_GRADIENT if torch.is_grad_enabled() else 1
         self.operations += factor * len(inputs) * self._operations_of(network, tuple(inputs.shape[1:]))
 
     def _operations_of(self, network: nn.Module, shape: tuple[int, ...]) -> int:
