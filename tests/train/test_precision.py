@@ -209,6 +209,22 @@ def test_a_run_is_refused_before_it_trains(trials, tmp_path):
     execute(small_config("precision=32-true", "epochs=1"), tmp_path / "full")
 
 
+def test_fabric_does_not_write_what_the_user_asked_for():
+    """In a program of its own, because pytest has a handler of the log, and Fabric then writes nothing."""
+    program = (
+        "from small_runs import small_config\n"
+        "from postmax.train import build\n"
+        "build.check_precision = lambda *_: None  # nothing is computed\n"
+        "build._fabric(small_config('precision=bf16-mixed'))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=_path())
+    assert done.stderr == ""
+
+
+def _path():
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
 def test_the_last_line_counts():
     assert precision._last_line(b"a warning\n ok \n\n") == "ok"
     assert precision._last_line(b"") == ""
