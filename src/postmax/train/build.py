@@ -200,9 +200,7 @@ def _refuse(options: Mapping[str, object], section: str, taken: Sequence[str]) -
 def _fabric(config: RunConfig) -> Fabric:
     # Fabric takes as long to import as torch itself, so it is imported when a run is built.
     make: type[Fabric] = need("lightning_fabric", "train").Fabric
-    if (
-        not logging.getLogger().handlers
-    ):  # then Fabric has a log of its own, which says in each run what the user asked for
+    if not logging.getLogger().handlers:  # then Fabric writes to standard error, in each run, what the user asked for
         logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     try:
         fabric = make(accelerator=config.accelerator, devices=1, precision=config.precision)
