@@ -65,7 +65,7 @@ def clock() -> float:
 def plain_form(network: Fast) -> nn.Sequential:
     """The same network as one writes it down, with the same weights."""
     convolutions = [module for module in network.modules() if isinstance(module, nn.Conv2d)]
-    filters, last = network.whitening.filters, network.fc.weight
+    filters, last = network.whitening.filters, network.fc
     whitening = nn.Conv2d(filters.shape[1], len(filters), filters.shape[2], bias=False).requires_grad_(False)
     layers: list[nn.Module] = [whitening, nn.GELU()]
     for number, convolution in enumerate(convolutions):
@@ -73,9 +73,9 @@ def plain_form(network: Fast) -> nn.Sequential:
         norm.weight.requires_grad_(False)  # a shift and no scale
         pool = [nn.MaxPool2d(2)] if number % 2 == 0 else []
         layers += [copy.deepcopy(convolution), *pool, norm, nn.GELU()]
-    head = nn.Linear(last.shape[1], last.shape[0], bias=False)
+    head = copy.deepcopy(last)
     whitening.weight.data.copy_(filters)
-    head.weight.data.copy_(last / 9)  # the network scales its features
+    head.weight.data.div_(9)  # the network scales its features
     return nn.Sequential(*layers, nn.AdaptiveMaxPool2d(1), nn.Flatten(), head)
 
 

@@ -51,7 +51,7 @@ def test_number_of_parameters_and_operations(width, test_flips):
     made, wide = Fast((3, 32, 32), 10, width=width, test_flips=test_flips), 4 * width
     kernels = [24 * width, width**2, width * wide, wide**2, wide**2, wide**2]
     places = [31 * 31, 15 * 15, 15 * 15, 7 * 7, 7 * 7, 3 * 3]
-    assert parameters(made) == 9 * sum(kernels) + 2 * width + 4 * wide + wide * 10
+    assert parameters(made) == 9 * sum(kernels) + 2 * width + 4 * wide + wide * 10 + 10
     convolutions = sum(9 * kernel * place for kernel, place in zip(kernels, places, strict=True))
     whitening = 12 * 24 * 31 * 31
     # Test flips are not a part of training, so they do not count.
@@ -126,7 +126,7 @@ def test_frozen_parts_are_saved_but_not_learnt():
     learnt = {name for name, _ in made.named_parameters()}
     convolutions = {f"blocks.{i}.conv{j}.weight" for i in range(3) for j in (1, 2)}
     shifts = {f"blocks.{i}.norm{j}.bias" for i in range(3) for j in (1, 2)}
-    assert learnt == {*convolutions, *shifts, "fc.weight"}
+    assert learnt == {*convolutions, *shifts, "fc.weight", "fc.bias"}
     frozen = {"whitening.filters", *(name.replace("bias", "weight") for name in shifts)}
     assert frozen <= set(made.state_dict())
     other = Fast((3, 12, 12), 5, width=4).double().eval()
