@@ -73,7 +73,7 @@ class Fast(Network):
         first = len(self.whitening.filters)
         wide = 4 * width
         self.blocks = nn.Sequential(_Block(first, width), _Block(width, wide), _Block(wide, wide))
-        # A loss that looks at each class by itself, such as SL-PML, learns first how probable a class is without any image.
+        # A loss that looks at each class by itself, such as SL-PML, first learns how probable a class is at all.
         self.fc = nn.Linear(wide, check_classes(num_classes))
 
     def look_at(self, inputs: Tensor) -> None:
