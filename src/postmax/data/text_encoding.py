@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterable, Iterator
 from encodings.aliases import aliases
+from itertools import chain
 from typing import NoReturn
 
 from postmax.data.problems import Problems
@@ -61,17 +63,8 @@ def decode(data: bytes, encoding: str | None, problems: Problems) -> tuple[str, 
         encoding: The name of the encoding. None for UTF-8, or for UTF-16 and UTF-32 with a byte-order mark.
         problems: Gets what is wrong.
     """
-    check_encoding(encoding)
-    codec = _codec(data, encoding)
-    other = next((what for magic, what in _OTHER_FILES.items() if data.startswith(magic)), None)
-    if other is not None:
-        problems.stop(f"it is not a text file but {other}.")
-    if encoding is None and codec == "utf-8" and b"\0" in data:
-        wide = _wide_codec(data)
-        if wide is not None:
-            problems.stop("it is not UTF-8 but looks like UTF-16 without a byte-order mark.", encoding=wide)
-        line = data.count(b"\n", 0, data.index(b"\0")) + 1
-        problems.stop(f"line {line} contains zero bytes, so it is not a text file.")
+    codec = codec_of(data, encoding, problems)
+    _refuse_zero_bytes(data, codec, encoding, problems)
     try:
         text = data.decode(codec)
     except UnicodeDecodeError as error:
@@ -79,6 +72,49 @@ def decode(data: bytes, encoding: str | None, problems: Problems) -> tuple[str, 
     if "\0" in text:
         problems.stop(f"it contains zero characters, so it is not {encoding or codec} text.")
     return text, codec
+
+
+def _refuse_zero_bytes(data: bytes, codec: str, encoding: str | None, problems: Problems, first_line: int = 1) -> None:
+    if encoding is None and codec == "utf-8" and b"\0" in data:
+        wide = _wide_codec(data)
+        if wide is not None:
+            problems.stop("it is not UTF-8 but looks like UTF-16 without a byte-order mark.", encoding=wide)
+        line = first_line + data.count(b"\n", 0, data.index(b"\0"))
+        problems.stop(f"line {line} contains zero bytes, so it is not a text file.")
+
+
+def decoded(blocks: Iterable[bytes], encoding: str | None, problems: Problems) -> Iterator[str]:
+    """Yield the text of a file that is read in blocks. Its byte-order mark is left out.
+
+    Args:
+        blocks: The content of the file, in pieces of any size.
+        encoding: See `decode`.
+        problems: Gets what is wrong.
+    """
+    codec, decoder, line, mark = "", None, 1, "\ufeff"
+    for data in chain(blocks, (b"",)):
+        if decoder is None:
+            codec = codec_of(data, encoding, problems)
+            decoder = codecs.getincrementaldecoder(codec)()
+        _refuse_zero_bytes(data, codec, encoding, problems, line)
+        try:
+            text = decoder.decode(data, final=not data)
+        except UnicodeDecodeError as error:
+            _stop_at(error, error.object, codec, encoding, problems, line)
+        if "\0" in text:
+            problems.stop(f"it contains zero characters, so it is not {encoding or codec} text.")
+        line += text.count("\n") + (text.count("\r") if "\n" not in text else 0)
+        yield text.removeprefix(mark)
+        mark = ""
+
+
+def codec_of(data: bytes, encoding: str | None, problems: Problems) -> str:
+    """Return the codec of a file that begins with these bytes, if it is a text file."""
+    check_encoding(encoding)
+    other = next((what for magic, what in _OTHER_FILES.items() if data.startswith(magic)), None)
+    if other is not None:
+        problems.stop(f"it is not a text file but {other}.")
+    return _codec(data, encoding)
 
 
 def _codec(data: bytes, encoding: str | None) -> str:
@@ -90,9 +126,11 @@ def _codec(data: bytes, encoding: str | None) -> str:
     return "utf-8" if name == "utf-8-sig" else name
 
 
-def _stop_at(error: UnicodeDecodeError, data: bytes, codec: str, encoding: str | None, problems: Problems) -> NoReturn:
+def _stop_at(
+    error: UnicodeDecodeError, data: bytes, codec: str, encoding: str | None, problems: Problems, first_line: int = 1
+) -> NoReturn:
     before = data[: error.start].decode(codec, errors="replace")
-    line = before.count("\n") + (before.count("\r") if "\n" not in before else 0) + 1
+    line = first_line + before.count("\n") + (before.count("\r") if "\n" not in before else 0)
     what = f"line {line} is not {(encoding or codec).upper()}: byte 0x{data[error.start]:02x}."
     fitting = next((name for name in ("utf-8", "cp1252", "latin-1") if name != codec and _fits(data, name)), None)
     if fitting is None:
