@@ -55,8 +55,8 @@ def rows_of_frame(frame: Any, form: RowForm, reading: NewReading) -> NewRows:
     """Return the rows of a data frame. Its columns are found by their names, or by their places if there are none."""
     names, values_of = columns_of_frame(frame)
     if form.table is None:
-        values = np.column_stack([values_of(name) for name in names]) if names else np.zeros((0, 0))
-        return NewRows(as_rows(values, form.shape, form.fills(reading), "the data frame", INDICES))
+        matrix = np.column_stack([values_of(name) for name in names]) if names else np.zeros((0, 0))
+        return NewRows(as_rows(matrix, form.shape, form.fills(reading), "the data frame", INDICES))
     needed = {column.name for column in form.table.encoder.columns}
     problems = Problems("the data frame", reading.drop, options=_OPTIONS)
     with problems:

@@ -38,8 +38,14 @@ def load(path: str | Path, *, seed: int | None = None, device: str = "auto", pre
         >>> from postmax.runs import execute
         >>> from postmax.train import make_config
         >>> folder = Path(tempfile.mkdtemp()) / "run"
-        >>> config = make_config({"data": {"name": "breast-cancer"}, "noise": "pair:0.3", "epochs": 20,
-        ...                       "loss": {"correction": "forward"}})
+        >>> config = make_config(
+        ...     {
+        ...         "data": {"name": "breast-cancer"},
+        ...         "noise": "pair:0.3",
+        ...         "epochs": 20,
+        ...         "loss": {"correction": "forward"},
+        ...     }
+        ... )
         >>> _ = execute(config, folder)
         >>> predictor = pm.load(folder)
         >>> rows = pm.data.load("breast-cancer", split="all").inputs[:3]

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from postmax.data import Augment, Statistics
-from postmax.data.pixels import scale_and_shift
+from postmax.data.pixels import normalising_numbers
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ class Pixels:
                 images = F.pad(images, (self.padding,) * 4, mode=mode)
             top, left = ((side - self.crop) // 2 for side in images.shape[2:])
             images = images[..., top : top + self.crop, left : left + self.crop]
-        scale, shift = scale_and_shift(Statistics(self.mean, self.std), len(self.mean), images.device)
+        # Nothing is cached: an exporter runs this with tensors that have no values.
+        scale, shift = normalising_numbers(Statistics(self.mean, self.std), len(self.mean), images.device)
         return images.float() * scale + shift
 
     def to_dict(self) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from postmax.train.precision import check_precision
 from postmax.train.repeatable import repeatable_torch
 
 if TYPE_CHECKING:
-    from postmax.runs.export import Check
+    from postmax.runs.export import Exported
 
 Probabilities = npt.NDArray[np.float32]
 
@@ -105,7 +105,8 @@ class Predictor:
 
     def predict(self, rows: Any, **reading: Unpack[ReadingArguments]) -> npt.NDArray[np.str_]:
         """Return the name of the most probable class of each row, (N,)."""
-        return self.classes_[self.predict_proba(rows, **reading).argmax(1)]
+        names: npt.NDArray[np.str_] = self.classes_[self.predict_proba(rows, **reading).argmax(1)]
+        return names
 
     def predict_proba(self, rows: Any, **reading: Unpack[ReadingArguments]) -> Probabilities:
         """Return P(true class | row), (N, K), in the order of `classes_`. If the noise was corrected, it is gone."""
@@ -156,7 +157,7 @@ class Predictor:
             with atomic_write(folder / model.saved.file_name) as file:
                 file.write(model.saved.to_bytes())
 
-    def export(self, path: str | Path) -> Check:
+    def export(self, path: str | Path) -> Exported:
         """Write the model for programs without postmax: `.onnx`, or `.safetensors` with a JSON file beside it.
 
         An ONNX file takes features before they are scaled, or uint8 images, and gives P(true class | row): scaling,

@@ -43,7 +43,7 @@ class TrainedModel(nn.Module):
             raise UnknownNameError(f"{error}{_missing_plugins(saved)}") from error
         if precision == "bf16-mixed":
             for network in networks_of(self.answer):
-                network.forward = _in_bfloat16(network.forward)  # type: ignore[method-assign]
+                network.forward = _in_bfloat16(network.forward)
         self._scaling = None if saved.scaling is None else saved.scaling.tensors()
         self.eval().requires_grad_(requires_grad=False)
 
