@@ -8,11 +8,12 @@ from pathlib import Path
 
 from postmax.data.csv_text import UnclosedQuote, guess_delimiter, note_ragged, records_of, unquote
 from postmax.data.problems import Problems
-from postmax.data.text_encoding import decoded
+from postmax.data.text_encoding import codec_of, decoded
 from postmax.files import existing_file
 from postmax.row_names import RowNames
 
-_BYTES_AT_ONCE = 1 << 20
+# The encoding and the separator are found in the first part of a file.
+_HEAD, _BYTES_AT_ONCE = 1 << 16, 1 << 20
 # A quote that is not closed within so many characters is a mistake, and not a cell.
 _LONGEST_ROW = 64 << 20
 
@@ -90,13 +91,16 @@ def _without_blank_end(records: Iterator[_Record]) -> Iterator[_Record]:
 
 def _records(path: Path, encoding: str | None, problems: Problems) -> Iterator[_Record]:
     """Yield the raw cells of each row, its ending, and its line. A row is given when the next one has begun."""
-    text, line, delimiter, least = "", 1, "", 0
+    text, line, least = "", 1, 0
     with existing_file(path).open("rb") as file:
-        for more in decoded(iter(lambda: file.read(_BYTES_AT_ONCE), b""), encoding, problems):
+        head = file.read(_HEAD)
+        file.seek(0)
+        codec = codec_of(head, encoding, problems)
+        delimiter = guess_delimiter(_whole_lines(head, codec))
+        for more in decoded(iter(lambda: file.read(_BYTES_AT_ONCE), b""), codec, encoding, problems):
             text += more
             if more and len(text) < least:
                 continue
-            delimiter = delimiter or guess_delimiter(text)
             found: list[_Record] = []
             try:
                 for record in records_of(text, 0, delimiter):
@@ -113,6 +117,12 @@ def _records(path: Path, encoding: str | None, problems: Problems) -> Iterator[_
             yield from ((cells, ending, line - 1 + place) for cells, ending, place in found)
             line += _line_breaks(text[:used])
             text = text[used:]
+
+
+def _whole_lines(head: bytes, codec: str) -> str:
+    """Return the text with which a file begins, without a line that goes on behind it."""
+    text = head.decode(codec, errors="ignore").removeprefix("\ufeff")
+    return text if len(head) < _HEAD else text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
 
 
 def _line_breaks(text: str) -> int:

@@ -47,7 +47,10 @@ def _names(frame: Any) -> list[Any]:
 
 
 def _values(name: str, column: Any) -> npt.NDArray[Any]:
-    values = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
+    if hasattr(column, "to_numpy"):
+        values = column.to_numpy()
+    else:  # as objects: numpy would turn NaN among texts into the text "nan"
+        values = column if isinstance(column, np.ndarray) else np.array(list(column), dtype=object)
     if values.dtype.kind in "fiub":
         return values
     if values.dtype.kind in "OUT":

@@ -64,7 +64,6 @@ def decode(data: bytes, encoding: str | None, problems: Problems) -> tuple[str, 
         problems: Gets what is wrong.
     """
     codec = codec_of(data, encoding, problems)
-    _refuse_zero_bytes(data, codec, encoding, problems)
     try:
         text = data.decode(codec)
     except UnicodeDecodeError as error:
@@ -74,47 +73,46 @@ def decode(data: bytes, encoding: str | None, problems: Problems) -> tuple[str, 
     return text, codec
 
 
-def _refuse_zero_bytes(data: bytes, codec: str, encoding: str | None, problems: Problems, first_line: int = 1) -> None:
-    if encoding is None and codec == "utf-8" and b"\0" in data:
-        wide = _wide_codec(data)
-        if wide is not None:
-            problems.stop("it is not UTF-8 but looks like UTF-16 without a byte-order mark.", encoding=wide)
-        line = first_line + data.count(b"\n", 0, data.index(b"\0"))
-        problems.stop(f"line {line} contains zero bytes, so it is not a text file.")
+def decoded(blocks: Iterable[bytes], codec: str, encoding: str | None, problems: Problems) -> Iterator[str]:
+    """Yield the text of a file that is read in blocks of any size, and an empty text at the end of the file.
 
-
-def decoded(blocks: Iterable[bytes], encoding: str | None, problems: Problems) -> Iterator[str]:
-    """Yield the text of a file that is read in blocks. Its byte-order mark is left out.
+    Its byte-order mark is left out.
 
     Args:
-        blocks: The content of the file, in pieces of any size.
-        encoding: See `decode`.
+        blocks: The content of the file.
+        codec: What `codec_of` has found.
+        encoding: The name of the encoding, if it was given.
         problems: Gets what is wrong.
     """
-    codec, decoder, line, mark = "", None, 1, "\ufeff"
+    decoder, line, mark = codecs.getincrementaldecoder(codec)(), 1, "\ufeff"
     for data in chain(blocks, (b"",)):
-        if decoder is None:
-            codec = codec_of(data, encoding, problems)
-            decoder = codecs.getincrementaldecoder(codec)()
-        _refuse_zero_bytes(data, codec, encoding, problems, line)
         try:
             text = decoder.decode(data, final=not data)
         except UnicodeDecodeError as error:
             _stop_at(error, error.object, codec, encoding, problems, line)
         if "\0" in text:
-            problems.stop(f"it contains zero characters, so it is not {encoding or codec} text.")
+            line += text.count("\n", 0, text.index("\0"))
+            problems.stop(f"line {line} contains zero bytes, so it is not a text file.")
         line += text.count("\n") + (text.count("\r") if "\n" not in text else 0)
-        yield text.removeprefix(mark)
-        mark = ""
+        if text or not data:  # else only a part of a character was read
+            yield text.removeprefix(mark)
+            mark = ""
 
 
 def codec_of(data: bytes, encoding: str | None, problems: Problems) -> str:
     """Return the codec of a file that begins with these bytes, if it is a text file."""
     check_encoding(encoding)
+    codec = _codec(data, encoding)
     other = next((what for magic, what in _OTHER_FILES.items() if data.startswith(magic)), None)
     if other is not None:
         problems.stop(f"it is not a text file but {other}.")
-    return _codec(data, encoding)
+    if encoding is None and codec == "utf-8" and b"\0" in data:
+        wide = _wide_codec(data)
+        if wide is not None:
+            problems.stop("it is not UTF-8 but looks like UTF-16 without a byte-order mark.", encoding=wide)
+        line = data.count(b"\n", 0, data.index(b"\0")) + 1
+        problems.stop(f"line {line} contains zero bytes, so it is not a text file.")
+    return codec
 
 
 def _codec(data: bytes, encoding: str | None) -> str:

@@ -82,7 +82,7 @@ def _files(path: Path) -> Sequence[Path]:
     inside = path / "runs" if (path / "runs").is_dir() else path
     runs = sorted((entry for entry in inside.iterdir() if any(entry.glob(_FILES))), key=_newest)
     if runs:
-        raise DataError(f"{path} holds {len(runs)} runs; give one of them. The newest is {runs[-1]}.")
+        raise DataError(f"{path} is not a run but holds runs. Give one of them; the newest is {runs[-1]}.")
     raise DataError(f"{path} is not the folder of a run, and it has no model.safetensors.")
 
 
