@@ -20,7 +20,7 @@ from postmax.data.row_form import RowForm
 from postmax.data.table_reading import TableReading
 from postmax.errors import DataError
 from postmax.files import existing_file
-from postmax.methods.parts.answers import LABEL_NOISE, Plan
+from postmax.methods.parts.answers import LABEL_NOISE, Composition
 from postmax.runs.checkpoint import digest
 from postmax.runs.pixels import Pixels
 from postmax.train.scaling import Scaling
@@ -62,7 +62,7 @@ class SavedModel:
     scaling: Scaling | None
     pixels: Pixels | None
     network: Mapping[str, Any]
-    answer: Plan | None
+    answer: Composition | None
     weights: Mapping[str, Tensor]
     loss: Mapping[str, Any]
     transition: Tensor | None = None

@@ -82,7 +82,7 @@ def _exported(module: nn.Module, rows: Tensor) -> bytes:
                 (rows,),
                 input_names=[INPUT],
                 output_names=[OUTPUT],
-                dynamic_shapes=({0: torch.export.Dim("count", min=1)},),
+                dynamic_shapes=({0: torch.export.Dim("count")},),
                 dynamo=True,
                 verbose=False,
             )

@@ -12,7 +12,7 @@ from torch import Tensor
 from postmax import plugins
 from postmax.data.row_form import RowForm
 from postmax.errors import InputError
-from postmax.methods.parts.answers import LABEL_NOISE, Plan, at_stage
+from postmax.methods.parts.answers import LABEL_NOISE, Composition, at_stage
 from postmax.runs.folder import RunFolder
 from postmax.runs.model_file import SavedModel
 from postmax.runs.pixels import Pixels
@@ -38,10 +38,10 @@ def save_learnt(run: RunFolder, built: Built) -> None:
 
 
 def _model(config: RunConfig, built: Built, part: SeedData, state: dict[str, Tensor]) -> SavedModel:
-    plan: Plan | None = None
+    composition: Composition | None = None
     why_not = ""
     try:
-        plan, state = at_stage(built.trainer.answer_plan(), state)
+        composition, state = at_stage(built.trainer.composition(), state)
     except InputError as error:
         why_not = f"{config.method.name}: {error}"
     rows, options = _rows(config, part), {"name": config.model.name, **config.model.options}
@@ -58,7 +58,7 @@ def _model(config: RunConfig, built: Built, part: SeedData, state: dict[str, Ten
         scaling=part.scaling,
         pixels=_pixels(built, rows),
         network=options,
-        answer=plan,
+        answer=composition,
         weights={name: tensor for name, tensor in state.items() if "/" not in name},
         loss=config.loss.model_dump(),
         transition=None if part.transition is None else part.transition.matrix,

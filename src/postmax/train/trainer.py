@@ -15,7 +15,7 @@ from postmax.data import Batches, generator_for
 from postmax.errors import NotFiniteError
 from postmax.methods import Method, Step
 from postmax.methods.parts import answers
-from postmax.methods.parts.answers import Plan
+from postmax.methods.parts.answers import Composition
 from postmax.train.config import RunConfig
 from postmax.train.ema import NetworkAverages
 from postmax.train.epoch import EpochRun
@@ -83,7 +83,7 @@ class Trainer(Protocol):
         """Inside, the networks have their averaged weights, if the run averages weights."""
         ...
 
-    def answer_plan(self) -> Plan:
+    def composition(self) -> Composition:
         """Return what the answer consists of; see `postmax.methods.parts.answers`.
 
         Raises:
@@ -232,9 +232,9 @@ class OneSeedTrainer:
         """Return the weights of the module that answers, and what else its answer needs."""
         return self.method.answer.state_dict() | answers.state_of(self.method)
 
-    def answer_plan(self) -> Plan:
+    def composition(self) -> Composition:
         """Return what the answer consists of."""
-        return answers.plan_of_method(self.method, self.resources.outputs)
+        return answers.composition_of_method(self.method, self.resources.outputs)
 
     def save(self) -> State:
         """Return everything a checkpoint must know."""

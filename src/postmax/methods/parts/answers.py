@@ -1,7 +1,7 @@
 """What the answer of a method consists of, in plain values, so that a saved model can answer without its method.
 
-An answer is a network, or networks that are put together by one of the modules in this folder. Its *plan* says how:
-`{"kind": "mean", "of": [{"kind": "network", "outputs": 10}, {"kind": "network", "outputs": 10}]}`.
+An answer is a network, or networks that are put together by one of the modules in this folder. Its *composition* says
+how: `{"kind": "mean", "of": [{"kind": "network", "outputs": 10}, {"kind": "network", "outputs": 10}]}`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from postmax.methods.parts.log_ratios import log_ratio_basis
 from postmax.methods.parts.outputs import FirstOutputs, LogRatioLogits
 from postmax.methods.parts.stages import Stages
 
-Plan = Mapping[str, Any]
+Composition = Mapping[str, Any]
 
 # Names that no weight of a network can have.
 STAGE = "postmax/stage"
@@ -26,8 +26,8 @@ LABEL_NOISE = "postmax/label-noise"
 _PARTS = "networks"
 
 
-def plan_of_method(method: Method, outputs: Mapping[nn.Module, int]) -> dict[str, Any]:
-    """Return the plan of the answer of a method, with the source of the posterior of the labels as "labels".
+def composition_of_method(method: Method, outputs: Mapping[nn.Module, int]) -> dict[str, Any]:
+    """Return the composition of the answer of a method, with the source of the posterior of the labels as "labels".
 
     That is "loss" if the loss gives it, "noise" if it is the posterior of the true class sent through
     `Method.label_noise`, and "unknown" if the method has a way of its own.
@@ -44,11 +44,11 @@ def plan_of_method(method: Method, outputs: Mapping[nn.Module, int]) -> dict[str
         raise InputError("the method turns outputs into posteriors in a way of its own (`readings`)")
     by_loss = kind.label_posterior is Method.label_posterior
     labels = "loss" if by_loss else "unknown" if method.label_noise() is None else "noise"
-    return {**plan_of(method.answer, outputs), "labels": labels}
+    return {**composition_of(method.answer, outputs), "labels": labels}
 
 
-def plan_of(answer: nn.Module, outputs: Mapping[nn.Module, int]) -> dict[str, Any]:
-    """Return the plan of an answer.
+def composition_of(answer: nn.Module, outputs: Mapping[nn.Module, int]) -> dict[str, Any]:
+    """Return the composition of an answer.
 
     Args:
         answer: The answer of a method.
@@ -59,19 +59,19 @@ def plan_of(answer: nn.Module, outputs: Mapping[nn.Module, int]) -> dict[str, An
 
     Example:
         >>> network = nn.Linear(3, 5)
-        >>> plan_of(FirstOutputs(network, 4), {network: 5})
+        >>> composition_of(FirstOutputs(network, 4), {network: 5})
         {'kind': 'first', 'count': 4, 'of': [{'kind': 'network', 'outputs': 5}]}
     """
     if answer in outputs:
         return {"kind": "network", "outputs": outputs[answer]}
     if isinstance(answer, MeanOutputs):
-        return {"kind": "mean", "of": [plan_of(part, outputs) for part in answer.networks]}
+        return {"kind": "mean", "of": [composition_of(part, outputs) for part in answer.networks]}
     if isinstance(answer, Stages):
-        return {"kind": "stages", "of": [plan_of(part, outputs) for part in answer.networks]}
+        return {"kind": "stages", "of": [composition_of(part, outputs) for part in answer.networks]}
     if isinstance(answer, FirstOutputs):
-        return {"kind": "first", "count": answer.count, "of": [plan_of(answer.network, outputs)]}
+        return {"kind": "first", "count": answer.count, "of": [composition_of(answer.network, outputs)]}
     if isinstance(answer, LogRatioLogits):
-        return {"kind": "log-ratios", "classes": answer.basis.shape[1], "of": [plan_of(answer.network, outputs)]}
+        return {"kind": "log-ratios", "classes": answer.basis.shape[1], "of": [composition_of(answer.network, outputs)]}
     raise InputError(
         f"the answer has a part of the class {type(answer).__name__}, and a saved model knows only networks from "
         "setup.network and the modules of postmax.methods.parts that put networks together"
@@ -89,32 +89,32 @@ def state_of(method: Method) -> dict[str, Tensor]:
     return found
 
 
-def at_stage(plan: Plan, tensors: Mapping[str, Tensor]) -> tuple[Plan, dict[str, Tensor]]:
-    """Return the plan and the tensors of the network that answers at the stage of the tensors, without the others.
+def at_stage(composition: Composition, tensors: Mapping[str, Tensor]) -> tuple[Composition, dict[str, Tensor]]:
+    """Return the composition and the tensors of the network that answers at the stage of the tensors, without others.
 
     Raises:
         InputError: If the stage is needed and not known.
     """
-    if plan["kind"] != "stages":
-        return plan, dict(tensors)
+    if composition["kind"] != "stages":
+        return composition, dict(tensors)
     if STAGE not in tensors:
         raise InputError("it is not known which of the networks answered at the selected epoch")
     stage = int(tensors[STAGE])
     own = f"{_PARTS}.{stage}."
     kept = {name.removeprefix(own): tensor for name, tensor in tensors.items() if name.startswith(own)}
     besides = {name: tensor for name, tensor in tensors.items() if "/" in name and name != STAGE}
-    return {**plan["of"][stage], "labels": plan["labels"]}, kept | besides
+    return {**composition["of"][stage], "labels": composition["labels"]}, kept | besides
 
 
-def build(plan: Plan, make_network: Callable[[int], nn.Module]) -> nn.Module:
-    """Return the answer that a plan describes.
+def build(composition: Composition, make_network: Callable[[int], nn.Module]) -> nn.Module:
+    """Return the answer that a composition describes.
 
     Args:
-        plan: The plan. Its networks have no stages any more.
+        composition: The composition. Its networks have no stages any more.
         make_network: Makes a network with this many outputs.
 
     Raises:
-        KeyError: If the plan is of another kind than those that are known.
+        KeyError: If the composition is of another kind than those that are known.
 
     Example:
         >>> build({"kind": "mean", "of": [{"kind": "network", "outputs": 2}] * 2}, lambda k: nn.Linear(3, k))
@@ -124,21 +124,21 @@ def build(plan: Plan, make_network: Callable[[int], nn.Module]) -> nn.Module:
           )
         )
     """
-    if plan["kind"] == "network":
-        return make_network(plan["outputs"])
-    parts = [build(part, make_network) for part in plan["of"]]
-    return _TOGETHER[plan["kind"]](plan, parts)
+    if composition["kind"] == "network":
+        return make_network(composition["outputs"])
+    parts = [build(part, make_network) for part in composition["of"]]
+    return _TOGETHER[composition["kind"]](composition, parts)
 
 
-def _first(plan: Plan, parts: Sequence[nn.Module]) -> nn.Module:
-    return FirstOutputs(parts[0], plan["count"])
+def _first(composition: Composition, parts: Sequence[nn.Module]) -> nn.Module:
+    return FirstOutputs(parts[0], composition["count"])
 
 
-def _log_ratios(plan: Plan, parts: Sequence[nn.Module]) -> nn.Module:
-    return LogRatioLogits(parts[0], log_ratio_basis(plan["classes"]))
+def _log_ratios(composition: Composition, parts: Sequence[nn.Module]) -> nn.Module:
+    return LogRatioLogits(parts[0], log_ratio_basis(composition["classes"]))
 
 
-_TOGETHER: Mapping[str, Callable[[Plan, Sequence[nn.Module]], nn.Module]] = {
+_TOGETHER: Mapping[str, Callable[[Composition, Sequence[nn.Module]], nn.Module]] = {
     "mean": lambda _, parts: MeanOutputs(parts),
     "first": _first,
     "log-ratios": _log_ratios,
