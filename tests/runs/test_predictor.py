@@ -245,6 +245,16 @@ def test_rows_that_cannot_be_used_are_named(table, rows, options, message):
         pm.load(table / "run", device="cpu").predict_proba(rows, **options)
 
 
+def test_rows_whose_outputs_are_not_finite_are_named(table, tmp_path, monkeypatch):
+    monkeypatch.setattr("postmax.data.new_rows.ROWS_AT_ONCE", 600)
+    predictor = pm.load(table / "run", device="cpu")
+    (tmp_path / "new.csv").write_text("size,colour\n" + "1,red\n" * 1300 + "3e38,red\n")
+    with torch.no_grad():
+        next(predictor.models[0].answer.parameters()).fill_(1e30)
+    with pytest.raises(DataError, match="line 1302: the outputs of the model are not finite"):
+        predictor.predict_proba(tmp_path / "new.csv")
+
+
 def test_unknown_categories_are_in_none_of_the_known_ones(table):
     predictor = pm.load(table / "run", device="cpu")
     found = predictor.predict_proba({"size": [1.0], "colour": ["pink"]}, unknown="ignore")

@@ -22,8 +22,12 @@ from postmax.row_names import INDICES, RowNames
 from postmax.wording import advice
 
 
-def array_blocks(path: Path, shape: tuple[int, ...], fills: bool, rows_at_once: int) -> Iterator[Tensor]:
-    """Yield the rows of a file of arrays, as `as_rows` returns them. An array in C order is not read at once.
+def array_blocks(
+    path: Path, shape: tuple[int, ...], fills: bool, rows_at_once: int
+) -> Iterator[tuple[Tensor, RowNames]]:
+    """Yield the rows of a file of arrays, as `as_rows` returns them, with their names.
+
+    An array in C order is read piece by piece.
 
     Raises:
         DataError: If the file is damaged, has no such array, or holds other rows.
@@ -31,7 +35,7 @@ def array_blocks(path: Path, shape: tuple[int, ...], fills: bool, rows_at_once: 
     start = 0
     for values in _blocks(path, rows_at_once):
         rows = RowNames("place", range(start + 1, start + len(values) + 1))
-        yield as_rows(values, shape, fills, str(path), rows)
+        yield as_rows(values, shape, fills, str(path), rows), rows
         start += len(values)
     if not start:
         raise DataError(f"{path}: it has no rows.")

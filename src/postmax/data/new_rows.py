@@ -21,7 +21,7 @@ from postmax.data.row_form import NewReading, NewRows, OpenRows, RowForm
 from postmax.data.table_rows import open_table, rows_of_frame
 from postmax.errors import DataError, InputError
 from postmax.files import existing_file
-from postmax.row_names import INDICES
+from postmax.row_names import INDICES, RowNames
 from postmax.wording import advice
 
 # Images are decoded as they are needed; they take more memory than features.
@@ -55,7 +55,7 @@ def open_rows(source: Any, form: RowForm, reading: NewReading) -> OpenRows:
     if is_frame(source):
         return OpenRows(iter([rows_of_frame(source, form, reading)]))
     values = source.detach().cpu().numpy() if isinstance(source, Tensor) else np.asarray(source)
-    return OpenRows(iter([NewRows(as_rows(values, form.shape, form.fills(reading), "the rows", INDICES))]))
+    return OpenRows(iter([NewRows(as_rows(values, form.shape, form.fills(reading), "the rows"), INDICES)]))
 
 
 def _open_path(path: Path, form: RowForm, reading: NewReading) -> OpenRows:
@@ -70,7 +70,7 @@ def _open_path(path: Path, form: RowForm, reading: NewReading) -> OpenRows:
     if path.suffix.lower() in (".npz", ".npy") or is_idx(path):
         refuse_idle_for_file(path, replace(reading.given, missing="error"))
         blocks = array_blocks(path, form.shape, form.fills(reading), ROWS_AT_ONCE)
-        return OpenRows(NewRows(inputs) for inputs in blocks)
+        return OpenRows(NewRows(inputs, rows) for inputs, rows in blocks)
     raise DataError(f"{path} has an unknown format. Rows are read from {_FORMATS}.")
 
 
@@ -83,7 +83,9 @@ def _image_blocks(folder: Path, form: RowForm) -> Iterator[NewRows]:
         raise DataError(f"{folder} has no images.")
     images = ImageFiles(paths, size=form.size)
     for rows in torch.arange(len(paths)).split(_IMAGES_AT_ONCE):
-        yield NewRows(_of_form(images, rows, form), {"file": [str(paths[i].relative_to(folder)) for i in rows]})
+        names = RowNames("place", [row + 1 for row in rows.tolist()])
+        files = [str(paths[row].relative_to(folder)) for row in rows.tolist()]
+        yield NewRows(_of_form(images, rows, form), names, {"file": files})
 
 
 def _of_form(images: ImageFiles, rows: Tensor, form: RowForm) -> Tensor:

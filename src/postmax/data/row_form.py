@@ -14,6 +14,7 @@ from postmax.data.reading import ReadingOptions
 from postmax.data.table_encoder import Unknown
 from postmax.data.table_reading import TableReading
 from postmax.errors import InputError
+from postmax.row_names import RowNames
 from postmax.wording import advice
 
 
@@ -101,10 +102,12 @@ class NewRows:
     Attributes:
         inputs: float32 features (N, d), NaN where a value is missing and will be filled in; or uint8 images
             (N, C, H, W).
+        names: How messages call the rows.
         kept: The columns that were asked for, and "file" for images of a folder.
     """
 
     inputs: Tensor
+    names: RowNames
     kept: Mapping[str, Sequence[Any] | npt.NDArray[Any]] = field(default_factory=dict)
 
 

@@ -56,14 +56,14 @@ def rows_of_frame(frame: Any, form: RowForm, reading: NewReading) -> NewRows:
     names, values_of = columns_of_frame(frame)
     if form.table is None:
         matrix = np.column_stack([values_of(name) for name in names]) if names else np.zeros((0, 0))
-        return NewRows(as_rows(matrix, form.shape, form.fills(reading), "the data frame", INDICES))
+        return NewRows(as_rows(matrix, form.shape, form.fills(reading), "the data frame"), INDICES)
     needed = {column.name for column in form.table.encoder.columns}
     problems = Problems("the data frame", reading.drop, options=_OPTIONS)
     with problems:
         values = {name: values_of(name) for name in names if name in needed}
         file = FileColumns(tuple(names), values, {}, INDICES)
         _check_columns(file, form.table, reading, problems)
-        return NewRows(_encoded(file, form.table, form, reading, problems))
+        return NewRows(_encoded(file, form.table, form, reading, problems), INDICES)
 
 
 def _blocks(path: Path, table: TableReading, form: RowForm, reading: NewReading, rows_at_once: int) -> Iterator[_Block]:
@@ -77,7 +77,7 @@ def _blocks(path: Path, table: TableReading, form: RowForm, reading: NewReading,
                 _check_columns(file, table, reading, problems)
             inputs = _encoded(file, table, form, reading, problems)
         count, first = count + len(inputs), False
-        yield _Block(file.names, NewRows(inputs, {name: file.values[name] for name in reading.keep}))
+        yield _Block(file.names, NewRows(inputs, file.rows, {name: file.values[name] for name in reading.keep}))
     if not count:
         raise DataError(f"{path}: it has no rows.")
 

@@ -70,11 +70,11 @@ def _files(path: Path) -> Sequence[Path]:
     if not path.is_dir():
         raise DataError(f"{path} does not exist. Give the folder of a run, such as postmax-results/runs/ID.")
     files = sorted(path.glob(_FILES))
+    if files:  # a run writes them at its end
+        return files
     run = RunFolder(path)
     if run.state in ("started", "failed"):
         raise DataError(_not_finished(run))
-    if files:
-        return files
     if run.state == "done":
         if not run.config().save_model:
             raise DataError(f"{path}: this run kept no model, because save_model is false.")

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from postmax.data.new_rows import open_rows
 from postmax.data.number_text import Decimal
-from postmax.data.row_form import NewReading, RowForm
+from postmax.data.row_form import NewReading, NewRows, RowForm
 from postmax.data.table_encoder import Unknown
-from postmax.errors import InputError
+from postmax.errors import DataError, InputError
 from postmax.files import atomic_write
 from postmax.runs.model_file import SavedModel
 from postmax.runs.trained_model import TrainedModel
@@ -115,7 +115,7 @@ class Predictor:
     def label_proba(self, rows: Any, **reading: Unpack[ReadingArguments]) -> Probabilities:
         """Return P(label as given | row), (N, K), noise included. It tells how surprising a given label is."""
         opened = open_rows(rows, self.form, _reading(reading))
-        return np.concatenate([self._probabilities(block.inputs, labels=True) for block in opened.blocks])
+        return np.concatenate([self._probabilities(block, labels=True) for block in opened.blocks])
 
     def stream(self, rows: Any, reading: NewReading | None = None) -> tuple[tuple[str, ...], Iterator[Predicted]]:
         """Return the columns that are ignored, and the predictions block by block while a file is read.
@@ -128,26 +128,39 @@ class Predictor:
 
         def predictions() -> Iterator[Predicted]:
             for block in opened.blocks:
-                probabilities = self._probabilities(block.inputs)
+                probabilities = self._probabilities(block)
                 yield Predicted(self.classes_[probabilities.argmax(1)], probabilities, block.kept)
 
         return opened.ignored, predictions()
 
     @torch.no_grad()
-    def _probabilities(self, inputs: Tensor, *, labels: bool = False) -> Probabilities:
+    def _probabilities(self, block: NewRows, *, labels: bool = False) -> Probabilities:
         parts = [np.zeros((0, len(self.classes_)), np.float32)]
         with repeatable_torch():
             # Batches are as large as those in which a run is judged, so that the numbers are the same bit for bit.
-            for rows in inputs.split(ROWS_AT_ONCE):
-                means = torch.stack([self._one(model, rows, labels) for model in self.models])
-                parts.append((means[0] if len(means) == 1 else means.mean(0)).float().cpu().numpy())
+            for start, rows in enumerate(block.inputs.split(ROWS_AT_ONCE)):
+                outputs = [self._outputs(model, rows) for model in self.models]
+                self._check_finite(outputs, block, start * ROWS_AT_ONCE)
+                pairs = zip(self.models, outputs, strict=True)
+                found = [model.label_posterior(o) if labels else model.posterior(o) for model, o in pairs]
+                mean = found[0] if len(found) == 1 else torch.stack(found).mean(0)
+                parts.append(mean.float().cpu().numpy())
         return np.concatenate(parts)
 
-    def _one(self, model: TrainedModel, rows: Tensor, labels: bool) -> Tensor:
+    def _outputs(self, model: TrainedModel, rows: Tensor) -> Tensor:
         # Features are scaled in float64, which some GPUs do not have.
         prepared = model.prepared(rows.to(self.device) if self.form.are_images else rows).to(self.device)
-        outputs = model.answer(prepared)
-        return model.label_posterior(outputs) if labels else model.posterior(outputs)
+        outputs: Tensor = model.answer(prepared)
+        return outputs
+
+    def _check_finite(self, outputs: Sequence[Tensor], block: NewRows, start: int) -> None:
+        finite = torch.stack([found.isfinite().all(1) for found in outputs]).all(0)
+        if not finite.all():
+            row = block.names.one(start + int((~finite).int().argmax()))
+            raise DataError(
+                f"{row}: the outputs of the model are not finite, because its values are too far from those of the "
+                "training rows."
+            )
 
     def save(self, folder: str | Path) -> None:
         """Write the model files into a folder, which is made if it does not exist. `postmax.load` reads it."""
