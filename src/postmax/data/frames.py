@@ -47,6 +47,7 @@ def _names(frame: Any) -> list[Any]:
 
 
 def _values(name: str, column: Any) -> npt.NDArray[Any]:
+    values: npt.NDArray[Any]
     if hasattr(column, "to_numpy"):
         values = column.to_numpy()
     else:  # as objects: numpy would turn NaN among texts into the text "nan"
