@@ -15,11 +15,11 @@ import torch
 from PIL import Image
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from small_runs import feature_archive, image_archive, own_config, small_config, stop_after
+from small_runs import feature_archive, image_archive, own_config, small_config, stop_after, write_idx
 
 import postmax as pm
 from postmax import methods
-from postmax.data import Augment, Statistics, read_image_folder, read_table
+from postmax.data import Augment, Statistics, read_image_folder, read_npz, read_table
 from postmax.errors import DataError, InputError, UnknownNameError
 from postmax.runs import RunFolder, execute
 from postmax.runs.model_file import SavedModel
@@ -131,6 +131,7 @@ def test_images_are_normalised_as_they_were_judged(tmp_path, model):
     with np.load(archive) as arrays:
         everything = predictor.predict_proba(arrays["x"])
     assert np.array_equal(predictor.predict_proba(archive), everything)
+    assert np.array_equal(predictor.predict_proba(read_npz(archive)), everything)
 
 
 def test_a_crop_is_cut_out_of_the_middle():
@@ -322,6 +323,15 @@ def test_a_folder_of_images_in_the_order_of_their_paths(tmp_path):
     (tmp_path / "nothing").mkdir()
     with pytest.raises(DataError, match="has no images"):
         predictor.predict_proba(tmp_path / "nothing")
+
+
+def test_grey_images_in_an_idx_file(tmp_path):
+    archive = image_archive(tmp_path / "images.npz", channels=1)
+    execute(make_config({"data": {"path": str(archive)}, "epochs": 1, "batch_size": 20}), tmp_path / "run")
+    predictor = pm.load(tmp_path / "run", device="cpu")
+    write_idx(tmp_path / "new-images-idx3-ubyte", np.load(archive)["x"][..., 0])
+    assert np.array_equal(predictor.predict_proba(tmp_path / "new-images-idx3-ubyte"), predictor.predict_proba(archive))
+    assert str(predictor.form) == "images of 8 × 8 pixels with 1 channel"
 
 
 def test_images_of_another_size_are_named(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from typing import cast
 
@@ -59,7 +60,8 @@ def predict(
     kept = ("file",) if file.is_dir() else reading.keep
     counts: Counter[str] = Counter()
     with (
-        show_stages(quiet=as_json),
+        # A live line would be in the way of rows on the same terminal.
+        nullcontext() if out is None else show_stages(quiet=as_json),
         writing(out, predictor.classes_.tolist(), kept, as_json=as_json) as write,
     ):
         for found in blocks:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from postmax.data.array_rows import array_blocks, as_rows
+from postmax.data.dataset import Dataset
 from postmax.data.frames import is_frame
 from postmax.data.image_files import ImageFiles
 from postmax.data.image_folder import all_images
@@ -30,7 +31,7 @@ _FORMATS = "CSV and Parquet tables, .npz and .npy arrays, IDX images, and folder
 
 
 def open_rows(source: Any, form: RowForm, reading: NewReading) -> OpenRows:
-    """Return the rows of a file, a folder of images, a data frame, an array or a tensor.
+    """Return the rows of a file, a folder of images, a data set, a data frame, an array or a tensor.
 
     Args:
         source: Where the rows are.
@@ -52,6 +53,8 @@ def open_rows(source: Any, form: RowForm, reading: NewReading) -> OpenRows:
         return _open_path(Path(source).expanduser(), form, reading)
     if reading.keep:
         raise InputError("keep is for columns of files: a program has its columns already.")
+    if isinstance(source, Dataset):
+        return OpenRows(_dataset_blocks(source, form, reading))
     if is_frame(source):
         return OpenRows(iter([rows_of_frame(source, form, reading)]))
     values = source.detach().cpu().numpy() if isinstance(source, Tensor) else np.asarray(source)
@@ -72,6 +75,14 @@ def _open_path(path: Path, form: RowForm, reading: NewReading) -> OpenRows:
         blocks = array_blocks(path, form.shape, form.fills(reading), ROWS_AT_ONCE)
         return OpenRows(NewRows(inputs, rows) for inputs, rows in blocks)
     raise DataError(f"{path} has an unknown format. Rows are read from {_FORMATS}.")
+
+
+def _dataset_blocks(rows: Dataset, form: RowForm, reading: NewReading) -> Iterator[NewRows]:
+    """Yield the rows of a data set, which may be on disk. Its labels are not used."""
+    for index in torch.arange(len(rows)).split(_IMAGES_AT_ONCE):
+        names = RowNames("index", index.tolist())
+        inputs = as_rows(rows.inputs[index].cpu().numpy(), form.shape, form.fills(reading), rows.name, names)
+        yield NewRows(inputs, names)
 
 
 def _image_blocks(folder: Path, form: RowForm) -> Iterator[NewRows]:

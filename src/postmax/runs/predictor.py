@@ -62,7 +62,8 @@ class Predictor:
 
     * a CSV or Parquet file or a data frame (pandas, polars, pyarrow, or a dictionary of columns): columns are found by
       their names, in any order. Columns that the model does not use, the label among them, are ignored;
-    * an array, a tensor, an `.npz` or `.npy` file: features (N, d) in the order of `features`, or uint8 images;
+    * an array, a tensor, a `Dataset`, an `.npz`, `.npy` or IDX file: features (N, d) in the order of `features`, before
+      any scaling, or uint8 images;
     * a folder of images, with or without subfolders, in the order of their paths.
 
     Every method that takes rows takes these options: `missing="median"` fills in the medians of the training rows,
