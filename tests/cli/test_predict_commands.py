@@ -1,12 +1,14 @@
 """`postmax predict | export` as a person meets them."""
 
 import csv
+import datetime as dt
 import io
 import json
 import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
@@ -145,6 +147,25 @@ def test_files_that_cannot_be_predicted(capsys, monkeypatch, model, tmp_path, te
     assert (code, out) == (2, "")
     assert message in err
     assert "Traceback" not in err
+
+
+def test_kept_columns_of_parquet_keep_their_types(capsys, model, tmp_path):
+    dates = [dt.date(2020, 1, 1), None, dt.date(2021, 1, 1)]
+    table = {"when": dates, "number": [3, None, 5], "colour": ["red"] * 3, "size": [1.0, None, 3.0]}
+    pq.write_table(pa.table(table), tmp_path / "new.parquet")
+    arguments = ("predict", model / "run", tmp_path / "new.parquet", "--keep", "when,number")
+    assert run(capsys, *arguments, "-o", tmp_path / "out.parquet")[0] == 0
+    found = pq.read_table(tmp_path / "out.parquet")
+    assert found.column("when").to_pylist() == dates
+    assert found.column("number").type == pa.int64()
+    assert found.column("number").to_pylist() == [3, None, 5]
+    assert [(row["when"], row["number"]) for row in records(run(capsys, *arguments)[1])] == [
+        ("2020-01-01", "3"),
+        ("", ""),
+        ("2021-01-01", "5"),
+    ]
+    lines = [json.loads(line) for line in run(capsys, *arguments, "--json")[1].splitlines()]
+    assert [(line["when"], line["number"]) for line in lines] == [("2020-01-01", 3), (None, None), ("2021-01-01", 5)]
 
 
 def test_a_kept_column_cannot_have_the_name_of_an_output(capsys, model, tmp_path):

@@ -92,7 +92,8 @@ def _texts(found: Predicted) -> list[Sequence[Any]]:
     """Return the columns as texts. A probability has as many digits as it takes to read back the same number."""
     arrow = need("pyarrow", "data")
     shares = [arrow.array(column).cast(arrow.string()).to_pylist() for column in found.probabilities.T]
-    return [*found.kept.values(), found.classes.tolist(), *shares]
+    kept = [["" if cell != cell else cell for cell in values] for values in found.kept.values()]  # NaN is missing
+    return [*kept, found.classes.tolist(), *shares]
 
 
 def _json_lines(classes: Sequence[str]) -> Write:
@@ -107,7 +108,11 @@ def _json_lines(classes: Sequence[str]) -> Write:
 
 
 def _plain(cell: Any) -> Any:
-    return cell.item() if hasattr(cell, "item") else cell
+    """Return a cell as JSON knows it; dates and the like as text, missing numbers as null."""
+    cell = cell.item() if hasattr(cell, "item") else cell
+    if isinstance(cell, float) and cell != cell:
+        return None
+    return cell if isinstance(cell, str | int | float | None) else str(cell)
 
 
 @contextmanager

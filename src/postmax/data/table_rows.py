@@ -69,9 +69,10 @@ def rows_of_frame(frame: Any, form: RowForm, reading: NewReading) -> NewRows:
 def _blocks(path: Path, table: TableReading, form: RowForm, reading: NewReading, rows_at_once: int) -> Iterator[_Block]:
     """Yield the blocks of a file. The problems of a block, and all problems with columns, are in one error."""
     problems = Problems(path, reading.drop, options=_OPTIONS)
-    wanted = {*(column.name for column in table.encoder.columns), *reading.keep}
+    wanted = {column.name for column in table.encoder.columns}
+    encoding = reading.encoding or form.encoding
     count, first = 0, True
-    for file in column_blocks(path, reading.encoding or form.encoding, wanted, rows_at_once, problems):
+    for file in column_blocks(path, encoding, wanted, rows_at_once, problems, kept=reading.keep):
         with problems:
             if first:
                 _check_columns(file, table, reading, problems)
