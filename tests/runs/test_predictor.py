@@ -78,6 +78,14 @@ def test_predictions_are_those_that_were_judged(tmp_path, settings):
     same_as_judged(tmp_path, config, "oracle" if "selection=oracle" in settings else "last")
 
 
+def test_the_number_of_threads_changes_nothing(tmp_path):
+    config = small_config("model.hidden=[300]")
+    execute(config, tmp_path)
+    torch.set_num_threads(2)
+    same_as_judged(tmp_path, config)
+    assert torch.get_num_threads() == 2
+
+
 def test_bfloat16_is_used_again(tmp_path, bf16):
     config = small_config("precision=bf16-mixed", "model.hidden=[64]")
     execute(config, tmp_path)
@@ -378,6 +386,12 @@ def test_loading_leaves_random_numbers_and_warnings_alone(tmp_path):
     torch.manual_seed(3)
     pm.load(tmp_path)
     assert torch.equal(torch.rand(3), expected)
+
+
+def test_a_folder_that_cannot_be_made(table, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="file could not be written"):
+        pm.load(table / "run").save(tmp_path / "file")
 
 
 @pytest.mark.thorough

@@ -17,7 +17,8 @@ from postmax.data.number_text import Decimal
 from postmax.data.row_form import NewReading, NewRows, RowForm
 from postmax.data.table_encoder import Unknown
 from postmax.errors import DataError, InputError
-from postmax.files import atomic_write
+from postmax.estimation.threads import SMALL_NETWORK, one_thread
+from postmax.files import atomic_write, not_written
 from postmax.runs.model_file import SavedModel
 from postmax.runs.trained_model import TrainedModel
 from postmax.train.evaluation import ROWS_AT_ONCE
@@ -96,6 +97,9 @@ class Predictor:
             check_precision(wanted, self.device)
         self.models = [TrainedModel(model, precision or model.precision).to(self.device) for model in saved]
         self.form: RowForm = saved[0].rows
+        weights = sum(weight.numel() for weight in self.models[0].answer.parameters())
+        # As in training: a second thread slows small networks down, and sums depend on the number of threads.
+        self._one_thread = self.device.type == "cpu" and weights < SMALL_NETWORK
         self.classes_: npt.NDArray[np.str_] = np.array(saved[0].classes)
         self.seeds = tuple(model.seed for model in saved)
 
@@ -137,7 +141,7 @@ class Predictor:
     @torch.no_grad()
     def _probabilities(self, block: NewRows, *, labels: bool = False) -> Probabilities:
         parts = [np.zeros((0, len(self.classes_)), np.float32)]
-        with repeatable_torch():
+        with repeatable_torch(), one_thread(self._one_thread):
             # Batches are as large as those in which a run is judged, so that the numbers are the same bit for bit.
             for start, rows in enumerate(block.inputs.split(ROWS_AT_ONCE)):
                 outputs = [self._outputs(model, rows) for model in self.models]
@@ -164,9 +168,16 @@ class Predictor:
             )
 
     def save(self, folder: str | Path) -> None:
-        """Write the model files into a folder, which is made if it does not exist. `postmax.load` reads it."""
+        """Write the model files into a folder, which is made if it does not exist. `postmax.load` reads it.
+
+        Raises:
+            DataError: If the folder cannot be written.
+        """
         folder = Path(folder).expanduser()
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise not_written(folder, error) from error
         for model in self.models:
             with atomic_write(folder / model.saved.file_name) as file:
                 file.write(model.saved.to_bytes())
