@@ -7,6 +7,7 @@ what the network is, and how its outputs become probabilities. docs/predicting.m
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -178,7 +179,7 @@ def _check_format(path: Path, about: Any) -> None:
     if int(number) < FORMAT:
         raise DataError(
             f"{path} was written by an older postmax, which did not save everything that is needed to predict. Train "
-            f"again: postmax resume {path.parent} --restart"
+            f"again: postmax resume {shlex.quote(str(path.parent))} --restart"
         )
 
 

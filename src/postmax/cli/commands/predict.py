@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
-from postmax.cli.options import DecimalSign, Drop, EncodingName, Model, ModelSeed, TableOptions
+from postmax.cli.options import Drop, Model, ModelSeed, TableOptions
 from postmax.cli.stopping import starting
+
+_AS_IN_TRAINING = "as in training"
 
 
 def predict(
@@ -28,11 +30,22 @@ def predict(
             "--missing",
             metavar="error|median",
             help="Missing numbers. The medians are those of the training rows.",
-            show_default="as in training",
+            show_default=_AS_IN_TRAINING,
         ),
     ] = None,
-    decimal: DecimalSign = None,
-    encoding: EncodingName = None,
+    decimal: Annotated[
+        str | None,
+        typer.Option("--decimal", metavar=".|,", help="The decimal sign of numbers.", show_default=_AS_IN_TRAINING),
+    ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            "--encoding",
+            metavar="NAME",
+            help="The encoding of a text file, such as utf-8 or cp1252.",
+            show_default=_AS_IN_TRAINING,
+        ),
+    ] = None,
     unknown: Annotated[
         str,
         typer.Option(
