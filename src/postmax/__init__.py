@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from postmax.estimation import TransitionEstimate, estimate_transition
     from postmax.labels import encode_labels
     from postmax.losses import FPMLLoss
+    from postmax.runs import Predictor, load
     from postmax.transition import NoisyLabels, Transition
 
 __all__ = [
     "FPMLLoss",
     "InputError",
     "NoisyLabels",
+    "Predictor",
     "Transition",
     "TransitionEstimate",
     "__version__",
@@ -39,6 +41,7 @@ __all__ = [
     "estimate_transition",
     "functional",
     "links",
+    "load",
     "losses",
 ]
 
@@ -50,10 +53,12 @@ _HOMES = {
     "FPMLLoss": "postmax.losses",
     "InputError": "postmax.errors",
     "NoisyLabels": "postmax.transition",
+    "Predictor": "postmax.runs",
     "Transition": "postmax.transition",
     "TransitionEstimate": "postmax.estimation",
     "encode_labels": "postmax.labels",
     "estimate_transition": "postmax.estimation",
+    "load": "postmax.runs",
 }
 
 

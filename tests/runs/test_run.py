@@ -15,7 +15,7 @@ from postmax import data, losses, models
 from postmax.data import Batches, generator_for
 from postmax.errors import DivergedError, InputError
 from postmax.runs import RunFolder, execute
-from postmax.runs.saved import TRANSITION
+from postmax.runs.model_file import TRANSITION
 from postmax.train.prepare import prepare
 from postmax.train.trainer import OneSeedTrainer
 from postmax.train.watch import LossWatch

@@ -8,7 +8,9 @@ import typer
 
 from postmax.cli.commands import data, noise
 from postmax.cli.commands.doctor import doctor
+from postmax.cli.commands.export import export
 from postmax.cli.commands.listing import list_
+from postmax.cli.commands.predict import predict
 from postmax.cli.commands.reproduce import report, reproduce
 from postmax.cli.commands.train import resume, train
 from postmax.cli.commands.tune import tune
@@ -22,7 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 # Typer lists commands in this order, but groups such as `noise` last.
-for _command in (train, resume, reproduce, tune, report):
+for _command in (train, resume, predict, export, reproduce, tune, report):
     app.command()(_command)
 app.command("list")(list_)
 app.command()(doctor)
@@ -58,6 +60,7 @@ def _root(
     Your own data:
       postmax noise estimate train.csv --label species   how many labels are wrong
       postmax train train.csv --label species            a classifier, and a page about it
+      postmax predict RUN new.csv                        what it says about new rows
     The paper and your research:
       postmax reproduce breast-cancer                    a table: our values beside the reported ones
       postmax train digits noise=symmetric:0.4 loss=gce  one run

@@ -15,6 +15,7 @@ from postmax import estimation
 from postmax.cli.estimation import place_for, read_evidence, tell, tell_json
 from postmax.cli.live import show_stages
 from postmax.cli.options import TableOptions
+from postmax.cli.outputs import spare
 from postmax.cli.reading import as_reading, tell_notes
 from postmax.cli.source import source_of
 from postmax.cli.text import print_matrix
@@ -64,7 +65,7 @@ def inject(
     tell_notes(rows.notes if rows is not None else class_notes(labels.classes, labels.codes))
     out = out or file.with_name(f"{file.stem}.noisy{file.suffix}")
     story = out.with_name(f"{out.stem}.noise.npz")
-    _spare([out, story], file, force)
+    spare([out, story], file, force)
     noisy = replace(_corrupt(rows, labels, noise, seed, not independent), classes=labels.classes)
     noisy.save(story)
     values = relabelled(column, labels, noisy.labels)
@@ -80,7 +81,7 @@ def show(
     facts: dict[str, object] = {}
     if plot is not None:
         check_picture(plot)
-        _spare([plot], file, force)
+        spare([plot], file, force)
     if file.suffix.lower() == ".npz":
         refuse_idle(file, "a record of noise", reading)
         noisy = NoisyLabels.load(existing_file(file))
@@ -114,7 +115,7 @@ def estimate(
     plot = plot or out.with_suffix(".png")
     # This is checked before the work starts, because an estimate that cannot be written is lost.
     check_picture(plot)
-    _spare([out, plot], source, force)
+    spare([out, plot], source, force)
     with show_stages(quiet=as_json):  # many images take a while to read
         evidence = read_evidence(source, as_reading(options), size)
     tell_notes(evidence.notes)
@@ -199,20 +200,6 @@ def _check_present(columns: list[tuple[Path, LabelColumn]], values: list[npt.NDA
     for (file, column), labels in zip(columns, values, strict=True):
         where = f"{file}" if column.column is None else f"{file}: column {column.column!r}"
         encode_labels(labels, where=where, rows=column.rows)
-
-
-def _spare(outputs: list[Path], source: str | Path, force: bool) -> None:
-    """Check that no file of the user would be overwritten, and that nothing is put among the images of a folder."""
-    read = source.resolve() if isinstance(source, Path) else None
-    if len({path.resolve() for path in outputs}) < len(outputs):
-        raise InputError(f"{outputs[0]} would be written twice; give each output a name of its own.")
-    for path in outputs:
-        if path.resolve() == read:
-            raise InputError(f"{path} is the input; give another --out.")
-        if read in path.resolve().parents:
-            raise InputError(f"{path} is in the folder of the images, which is the input; write it elsewhere.")
-        if path.exists() and not force:
-            raise InputError(f"{path} exists; give another --out, or --force to overwrite it.")
 
 
 def _classes(noisy: NoisyLabels) -> tuple[str | int, ...]:

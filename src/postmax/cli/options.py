@@ -11,6 +11,13 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Workers = Annotated[
     int | None, typer.Option("--workers", "-w", min=1, show_default="one for each core, or one in all on a GPU")
 ]
+Model = Annotated[
+    Path,
+    typer.Argument(help="The folder of a finished run, or of a model.", metavar="MODEL", show_default=False),
+]
+ModelSeed = Annotated[
+    int | None, typer.Option("--seed", help="Use the model of this seed alone.", show_default="the mean of all seeds")
+]
 OutFolder = Annotated[Path, typer.Option("--out", "-o", help="The folder for runs and reports.")]
 
 # Wherever a command reads a data table, it has these options.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import typer
 
+from postmax.data.own import is_table
 from postmax.report.numbers import per_cent
 from postmax.report.run.facts import judged_by_labels_as_given
 from postmax.report.run.noise import estimate_in_words
@@ -46,6 +48,16 @@ def tell_result(config: RunConfig, folder: RunFolder, page: Path) -> None:
     if learnt:
         typer.echo(f"wrong training labels: memorised {_spread(learnt)}, true class predicted {_spread(recovered)}")
     typer.echo(f"run: {folder.path}\nreport: {page}")
+    if config.save_model:
+        typer.echo(f"predict: postmax predict {shlex.quote(str(folder.path))} {_new_rows(config)}")
+
+
+def _new_rows(config: RunConfig) -> str:
+    """Return a name for new rows of the same kind as those of the run, as an example."""
+    path = Path(config.data.path or "")
+    if config.data.path is not None and path.is_dir():
+        return "new-images"
+    return f"new{path.suffix}" if is_table(path) else "new.npz"
 
 
 def _spread(shares: list[float]) -> str:

@@ -65,6 +65,18 @@ def read_npz(
     )
 
 
+def input_key(path: Path, problems: Problems, inputs: str | None = None) -> str:
+    """Return the name of the array of inputs in an `.npz` file, whose labels are not needed.
+
+    Raises:
+        DataError: If the file is damaged. If it is not clear which array holds the inputs, that is noted.
+    """
+    shapes = _shapes(path, _LARGEST)
+    if inputs is None and len(shapes) == 1:
+        return next(iter(shapes))
+    return _key(inputs, "inputs", shapes, problems)
+
+
 def as_inputs(array: npt.NDArray[Any], where: str, rows: RowNames = PLACES) -> Tensor:
     """Return an array as uint8 images (N, C, H, W) or float32 features (N, d).
 

@@ -96,7 +96,7 @@ def load_columns(path: str | Path, encoding: str | None, drop: Collection[str], 
         if counts[name] > 1:
             unusable[name] = repeated(name, counts[name])
             continue
-        found = np.array(columns(place), dtype=object) if is_csv(path) else _parquet_column(columns(place))
+        found = np.array(columns(place), dtype=object) if is_csv(path) else parquet_values(columns(place))
         if isinstance(found, str):
             unusable[name] = f"column {name!r} is of type {found}, but features and labels are numbers or text."
         else:
@@ -128,7 +128,7 @@ def read_parquet(path: Path) -> Any:
         raise DataError(f"{path} is not a Parquet file, or it is damaged ({error}).") from error
 
 
-def _parquet_column(column: Any) -> npt.NDArray[Any] | str:
+def parquet_values(column: Any) -> npt.NDArray[Any] | str:
     """Return the values of a column, or the name of its type if it is neither numbers nor text."""
     types = need("pyarrow.types", "data")
     kind = column.type

@@ -59,7 +59,7 @@ class CsvTable:
         return "".join(part for pair in zip(lines, self.endings, strict=True) for part in pair) + self.tail
 
 
-class _UnclosedQuote(Exception):  # noqa: N818  (it is caught here)
+class UnclosedQuote(Exception):  # noqa: N818  (it is caught here)
     """A quote that is never closed; the argument is its line."""
 
 
@@ -88,14 +88,14 @@ def parse_csv(content: bytes, encoding: str | None, problems: Problems) -> CsvTa
     ending = _LINE_END.match(text, len(body))
     body = text[: ending.end() if ending else None]
     mark = "\ufeff" if body.startswith("\ufeff") else ""
-    delimiter = _guess_delimiter(body[len(mark) :])
+    delimiter = guess_delimiter(body[len(mark) :])
     try:
-        (header, first_ending, _), *records = _records(body, len(mark), delimiter)
-    except _UnclosedQuote as error:
+        (header, first_ending, _), *records = records_of(body, len(mark), delimiter)
+    except UnclosedQuote as error:
         problems.stop(f"line {error} opens a quote that is never closed.")
     if header == [""] and records:
         problems.stop("line 1 is blank, but it must name the columns.")
-    _note_ragged(records, len(header), problems)
+    note_ragged(records, len(header), problems)
     whole = [record for record in records if len(record[0]) == len(header)]
     return CsvTable(
         header=tuple(unquote(cell).strip() for cell in header),
@@ -109,7 +109,8 @@ def parse_csv(content: bytes, encoding: str | None, problems: Problems) -> CsvTa
     )
 
 
-def _note_ragged(records: list[tuple[list[str], str, int]], width: int, problems: Problems) -> None:
+def note_ragged(records: list[tuple[list[str], str, int]], width: int, problems: Problems) -> None:
+    """Note the rows that do not have as many cells as the header."""
     ragged: dict[int, list[int]] = {}
     for cells, _, line in records:
         if len(cells) != width:
@@ -155,7 +156,7 @@ def _quoted_part(raw: str) -> int:
     return position
 
 
-def _records(text: str, position: int, delimiter: str) -> Iterator[tuple[list[str], str, int]]:
+def records_of(text: str, position: int, delimiter: str) -> Iterator[tuple[list[str], str, int]]:
     """Return the raw cells of each row, its ending, and the line of the file in which it begins."""
     rest = rf"[^{re.escape(delimiter)}\r\n]*"
     cell = re.compile(rf'"[^"]*(?:""[^"]*)*+"{rest}|(?!"){rest}')
@@ -177,7 +178,7 @@ def _records(text: str, position: int, delimiter: str) -> Iterator[tuple[list[st
                 found = cell.match(text, (run.end() if run else position) - len(begun))
                 if found is None:
                     opening = run.end() if run else position
-                    raise _UnclosedQuote(line + len(_LINE_BREAK.findall(text, start, opening)))
+                    raise UnclosedQuote(line + len(_LINE_BREAK.findall(text, start, opening)))
                 cells.append(found[0])
                 position = found.end() + 1
                 if not text.startswith(delimiter, found.end()):
@@ -188,14 +189,14 @@ def _records(text: str, position: int, delimiter: str) -> Iterator[tuple[list[st
             line += len(_LINE_BREAK.findall(text, start, position))
 
 
-def _guess_delimiter(text: str) -> str:
+def guess_delimiter(text: str) -> str:
     """Return the delimiter that gives the header the most cells, and among equals one that gives all lines as many."""
 
     def cuts(delimiter: str) -> tuple[int, bool]:
         lengths: list[int] = []
         # With a wrong delimiter a quote can seem unclosed. A quote that really is unclosed is found again later.
-        with suppress(_UnclosedQuote):
-            lengths += (len(cells) for cells, _, _ in islice(_records(text, 0, delimiter), 5))
+        with suppress(UnclosedQuote):
+            lengths += (len(cells) for cells, _, _ in islice(records_of(text, 0, delimiter), 5))
         return next(iter(lengths), 0), len(set(lengths)) == 1
 
     return max(_DELIMITERS, key=cuts)

@@ -64,6 +64,15 @@ def read_image_folder(
     )
 
 
+def all_images(folder: Path) -> list[Path]:
+    """Return all images in a folder and in its subfolders, for rows without labels.
+
+    Raises:
+        DataError: If a file is neither an image nor hidden.
+    """
+    return list(_images(folder))
+
+
 def _images(folder: Path) -> Iterator[Path]:
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if _is_litter(entry.name):

@@ -48,11 +48,10 @@ def mirror_some(images: Tensor, flip: Tensor) -> Tensor:
     return images.flip(3).bitwise_xor_(images).bitwise_and_(mask).bitwise_xor_(images)
 
 
-@lru_cache(maxsize=64)
-def scale_and_shift(statistics: Statistics | None, channels: int, device: torch.device) -> tuple[Tensor, Tensor]:
+def normalising_numbers(
+    statistics: Statistics | None, channels: int, device: torch.device | None = None
+) -> tuple[Tensor, Tensor]:
     """Return scale and shift, (C, 1, 1) each, with x·scale + shift = (x/255 − mean)/std.
-
-    They are cached, so that they are copied to a GPU only once.
 
     Raises:
         InputError: If the statistics have another number of channels.
@@ -66,3 +65,9 @@ def scale_and_shift(statistics: Statistics | None, channels: int, device: torch.
     scale = torch.tensor([1 / (255 * s) for s in std], device=device)
     shift = torch.tensor([-m / s for m, s in zip(mean, std, strict=True)], device=device)
     return scale.view(-1, 1, 1), shift.view(-1, 1, 1)
+
+
+@lru_cache(maxsize=64)
+def scale_and_shift(statistics: Statistics | None, channels: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return `normalising_numbers`, cached so that they are copied to a GPU only once."""
+    return normalising_numbers(statistics, channels, device)

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self
@@ -14,7 +14,9 @@ from typing import NoReturn, Self
 from postmax.errors import DataError
 from postmax.wording import advice, listed
 
-_ORDER = ("label", "drop", "missing", "decimal", "encoding")
+_ORDER = ("label", "drop", "missing", "decimal", "encoding", "unknown")
+# The options that every reader has. `unknown` is for rows that are predicted.
+_USUAL = _ORDER[:-1]
 
 
 class Problems:
@@ -24,6 +26,7 @@ class Problems:
         where: The file.
         dropped: The columns that the reader of the message drops already.
         label: What Python programs call the argument for the label column.
+        options: The options that the reader has. Others are not advised.
 
     Example:
         >>> with Problems("t.csv") as problems:
@@ -37,9 +40,17 @@ class Problems:
         Try: drop=["name"], missing="median"
     """
 
-    def __init__(self, where: str | Path, dropped: Iterable[str] = (), *, label: str = "label") -> None:
+    def __init__(
+        self,
+        where: str | Path,
+        dropped: Iterable[str] = (),
+        *,
+        label: str = "label",
+        options: Collection[str] = _USUAL,
+    ) -> None:
         self.where = str(where)
         self.label = label
+        self.options = options
         self.found: list[str] = []
         self.dropped = list(dropped)
         self._remedy: dict[str, list[str]] = {}
@@ -49,10 +60,13 @@ class Problems:
 
         Args:
             problem: A sentence that says what is wrong and where.
-            remedy: Options that solve the problem: label, drop (one column), missing, decimal or encoding.
+            remedy: Options that solve the problem: label, drop (one column), missing, decimal, encoding
+                or unknown.
         """
         self.found.append(problem)
         for option, value in remedy.items():
+            if option not in self.options:
+                continue
             before = self._remedy.get(option, []) if option == "drop" else []
             self._remedy[option] = list(dict.fromkeys([*before, value]))
 

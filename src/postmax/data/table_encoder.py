@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -15,9 +15,12 @@ from postmax.data.columns import Columns
 from postmax.data.decimal_signs import with_clear_decimals
 from postmax.data.number_text import Decimal, numbers
 from postmax.data.problems import Problems
+from postmax.registry import nearest
 from postmax.row_names import INDICES, RowNames
 
 Missing = Literal["error", "median", "keep"]
+# What to do with a category that the table did not have from which the encoder was made.
+Unknown = Literal["error", "ignore"]
 
 Features: TypeAlias = npt.NDArray[np.float32]
 
@@ -44,13 +47,22 @@ class NumberColumn:
         """The names of the features of this column."""
         return [self.name]
 
-    def encode(self, values: npt.NDArray[Any], decimal: Decimal, rows: RowNames, problems: Problems) -> Features:
+    def encode(
+        self,
+        values: npt.NDArray[Any],
+        decimal: Decimal,
+        rows: RowNames,
+        problems: Problems,
+        unknown: Unknown = "error",  # noqa: ARG002  (as for categories)
+    ) -> Features:
         """Return the features (N, 1). What cannot be used is noted."""
         known = numbers(values, decimal)
         if known is None:
             odd = [row for row in range(len(values)) if numbers(values[row : row + 1], decimal) is None]
             what = f"{str(values[odd[0]])[:60]!r}{_where(odd, rows)}"
-            problems.add(f"column {self.name!r} holds {what}, which is not a number.")
+            other: Decimal = "," if decimal == "." else "."
+            remedy = {} if numbers(values, other) is None else {"decimal": other}
+            problems.add(f"column {self.name!r} holds {what}, which is not a number.", **remedy)
             return np.zeros((len(values), 1), np.float32)
         if self.fill is not None:
             known = np.where(np.isnan(known), self.fill, known)
@@ -83,10 +95,21 @@ class CategoryColumn:
         """The names of the features of this column."""
         return [f"{self.name}={category or '(missing)'}" for category in self.categories]
 
-    def encode(self, values: npt.NDArray[Any], decimal: Decimal, rows: RowNames, problems: Problems) -> Features:  # noqa: ARG002  (as for numbers)
+    def encode(
+        self,
+        values: npt.NDArray[Any],
+        decimal: Decimal,  # noqa: ARG002  (as for numbers)
+        rows: RowNames,
+        problems: Problems,
+        unknown: Unknown = "error",
+    ) -> Features:
         """Return the features (N, number of categories). What cannot be used is noted."""
         place = {category: i for i, category in enumerate(self.categories)}
         texts = _texts(values)
+        if unknown == "ignore":  # the row below the last one is that of no category
+            none = np.zeros((1, len(place)), np.float32)
+            known = np.concatenate([np.eye(len(place), dtype=np.float32), none])
+            return known[[place.get(text, len(place)) for text in texts]]
         new: dict[str, list[int]] = {}
         for row, text in enumerate(texts):
             if text not in place:
@@ -94,7 +117,7 @@ class CategoryColumn:
         for text, found in new.items():
             what = f"{text[:60]!r}{_where(found, rows)}" if text else f"no value{_where(found, rows)}"
             verb = "holds" if text else "has"
-            problems.add(f"column {self.name!r} {verb} {what}, which is a new category.")
+            problems.add(f"column {self.name!r} {verb} {what}, which is a new category.", unknown="ignore")
         return np.eye(len(place), dtype=np.float32)[[place.get(text, 0) for text in texts]]
 
 
@@ -176,14 +199,29 @@ class TableEncoder:
         with Problems(where) as problems:
             return self.encoded(columns, decimal, rows, problems)
 
-    def encoded(self, columns: Columns, decimal: Decimal, rows: RowNames, problems: Problems) -> Tensor:
+    def encoded(
+        self, columns: Columns, decimal: Decimal, rows: RowNames, problems: Problems, unknown: Unknown = "error"
+    ) -> Tensor:
         """Return the features of a table. What cannot be used is noted."""
         known = [column for column in self.columns if column.name in columns]
-        for column in self.columns:
-            if column.name not in columns:
-                problems.add(f"there is no column {column.name!r}, which the features need.")
-        parts = [column.encode(columns[column.name], decimal, rows, problems) for column in known]
+        self.note_absent(columns, problems)
+        parts = [column.encode(columns[column.name], decimal, rows, problems, unknown) for column in known]
         return torch.from_numpy(np.concatenate(parts, axis=1)) if parts else torch.zeros(0, 0)
+
+    def note_absent(self, names: Collection[str], problems: Problems) -> None:
+        """Note the columns that the features need and that are not among these names."""
+        own = {column.name for column in self.columns}
+        for name in (column.name for column in self.columns if column.name not in names):
+            near = nearest(name, [other for other in names if other not in own])
+            hint = "" if near is None else f" Is it {near!r}? Then rename it."
+            problems.add(f"there is no column {name!r}, which the features need.{hint}")
+
+    def with_missing(self, missing: Literal["error", "keep"]) -> TableEncoder:
+        """Return the same encoder with another way to handle missing numbers: an error, or keep them as NaN."""
+        fill = float("nan") if missing == "keep" else None
+        return TableEncoder(
+            tuple(replace(column, fill=fill) if isinstance(column, NumberColumn) else column for column in self.columns)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the encoder as plain values, for a JSON file."""

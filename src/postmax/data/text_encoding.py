@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterable, Iterator
 from encodings.aliases import aliases
+from itertools import chain
 from typing import NoReturn
 
 from postmax.data.problems import Problems
@@ -61,6 +63,44 @@ def decode(data: bytes, encoding: str | None, problems: Problems) -> tuple[str, 
         encoding: The name of the encoding. None for UTF-8, or for UTF-16 and UTF-32 with a byte-order mark.
         problems: Gets what is wrong.
     """
+    codec = codec_of(data, encoding, problems)
+    try:
+        text = data.decode(codec)
+    except UnicodeDecodeError as error:
+        _stop_at(error, data, codec, encoding, problems)
+    if "\0" in text:
+        problems.stop(f"it contains zero characters, so it is not {encoding or codec} text.")
+    return text, codec
+
+
+def decoded(blocks: Iterable[bytes], codec: str, encoding: str | None, problems: Problems) -> Iterator[str]:
+    """Yield the text of a file that is read in blocks of any size, and an empty text at the end of the file.
+
+    Its byte-order mark is left out.
+
+    Args:
+        blocks: The content of the file.
+        codec: What `codec_of` has found.
+        encoding: The name of the encoding, if it was given.
+        problems: Gets what is wrong.
+    """
+    decoder, line, mark = codecs.getincrementaldecoder(codec)(), 1, "\ufeff"
+    for data in chain(blocks, (b"",)):
+        try:
+            text = decoder.decode(data, final=not data)
+        except UnicodeDecodeError as error:
+            _stop_at(error, error.object, codec, encoding, problems, line)
+        if "\0" in text:
+            line += text.count("\n", 0, text.index("\0"))
+            problems.stop(f"line {line} contains zero bytes, so it is not a text file.")
+        line += text.count("\n") + (text.count("\r") if "\n" not in text else 0)
+        if text or not data:  # else only a part of a character was read
+            yield text.removeprefix(mark)
+            mark = ""
+
+
+def codec_of(data: bytes, encoding: str | None, problems: Problems) -> str:
+    """Return the codec of a file that begins with these bytes, if it is a text file."""
     check_encoding(encoding)
     codec = _codec(data, encoding)
     other = next((what for magic, what in _OTHER_FILES.items() if data.startswith(magic)), None)
@@ -72,13 +112,7 @@ def decode(data: bytes, encoding: str | None, problems: Problems) -> tuple[str, 
             problems.stop("it is not UTF-8 but looks like UTF-16 without a byte-order mark.", encoding=wide)
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
         problems.stop(f"line {line} contains zero bytes, so it is not a text file.")
-    try:
-        text = data.decode(codec)
-    except UnicodeDecodeError as error:
-        _stop_at(error, data, codec, encoding, problems)
-    if "\0" in text:
-        problems.stop(f"it contains zero characters, so it is not {encoding or codec} text.")
-    return text, codec
+    return codec
 
 
 def _codec(data: bytes, encoding: str | None) -> str:
@@ -90,9 +124,11 @@ def _codec(data: bytes, encoding: str | None) -> str:
     return "utf-8" if name == "utf-8-sig" else name
 
 
-def _stop_at(error: UnicodeDecodeError, data: bytes, codec: str, encoding: str | None, problems: Problems) -> NoReturn:
+def _stop_at(
+    error: UnicodeDecodeError, data: bytes, codec: str, encoding: str | None, problems: Problems, first_line: int = 1
+) -> NoReturn:
     before = data[: error.start].decode(codec, errors="replace")
-    line = before.count("\n") + (before.count("\r") if "\n" not in before else 0) + 1
+    line = first_line + before.count("\n") + (before.count("\r") if "\n" not in before else 0)
     what = f"line {line} is not {(encoding or codec).upper()}: byte 0x{data[error.start]:02x}."
     fitting = next((name for name in ("utf-8", "cp1252", "latin-1") if name != codec and _fits(data, name)), None)
     if fitting is None:

@@ -18,6 +18,7 @@ from postmax.methods.catalogue import register
 from postmax.methods.facts import Facts, Preset
 from postmax.methods.method import Epoch, Method, Setup, Step
 from postmax.methods.parts.options import check_number
+from postmax.methods.parts.outputs import FirstOutputs
 from postmax.methods.parts.phases import phase_epochs, share_of_span
 from postmax.methods.parts.posteriors import log_posterior
 from postmax.methods.parts.stages import Stages
@@ -140,24 +141,6 @@ class AUM(Method):
         kept = ~(torch.stack(flagged, 1) | ~self._own_label()).all(1)
         kept |= best_of_each_class(self._areas(), self._labels, self._classes)
         return kept if kept.sum() >= _FEWEST else torch.ones_like(kept)
-
-
-class FirstOutputs(nn.Module):
-    """The first outputs of a network, those of classes that exist.
-
-    Example:
-        >>> FirstOutputs(nn.Identity(), 2)(torch.tensor([[1.0, 2.0, 3.0]]))
-        tensor([[1., 2.]])
-    """
-
-    def __init__(self, network: nn.Module, count: int) -> None:
-        super().__init__()
-        self.network, self._count = network, count
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Return the outputs (B, K)."""
-        outputs: Tensor = self.network(inputs)[:, : self._count]
-        return outputs
 
 
 def margins(log_p: Tensor, labels: Tensor) -> Tensor:

@@ -81,6 +81,10 @@ class ComplementaryLabels(Method):
         losses = backward_losses(loss, logits, labels, inverse * classes)
         return (rows.to(losses.dtype) * losses).mean()
 
+    def label_noise(self) -> Tensor:
+        """Return the noise of complementary labels."""
+        return self._noise.matrix
+
     def label_posterior(self, outputs: Tensor) -> Tensor:
         """Return the posterior of the labels as they are given, (1 − p)/(K − 1)."""
         return self._noise.corrupt_posterior(self.loss.posterior(outputs))

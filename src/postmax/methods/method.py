@@ -265,6 +265,14 @@ class Method(ABC):
         """
         return loss_readings(self.loss, outputs)
 
+    def label_noise(self) -> Tensor | None:
+        """Return P(label | true class), (K, K), if the method and not the loss knows the noise; otherwise None.
+
+        A method that overrides `label_posterior` returns the matrix through which it sends the posterior of the true
+        class. It is saved with the model, so that a saved model has the same posterior of the label.
+        """
+        return None
+
     def label_posterior(self, outputs: Tensor) -> Tensor:
         """Return the posterior (B, K) of the labels *as they are given*, noise included."""
         return self.loss.label_posterior(outputs)

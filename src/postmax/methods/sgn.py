@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from postmax.errors import InputError
 from postmax.methods.catalogue import register
@@ -19,6 +19,7 @@ from postmax.methods.method import Epoch, Method, Setup, Step
 from postmax.methods.parts.decay import average_decay
 from postmax.methods.parts.log_ratios import log_ratio_basis
 from postmax.methods.parts.options import check_number
+from postmax.methods.parts.outputs import LogRatioLogits
 from postmax.methods.parts.targets import one_hot
 from postmax.methods.parts.teacher import follow
 
@@ -93,25 +94,6 @@ class SGN(Method):
             follow(self._average, self._network, self._decay)
             size = spread.detach().square().sum(-1).mean()
             yield Step(value, batch.rows, mean @ self._basis, {"shift": share, "spread": float(size)})
-
-
-class LogRatioLogits(nn.Module):
-    """A network whose first outputs are log-ratios, as a network whose outputs are logits of K classes.
-
-    Args:
-        network: A network with 2·(K − 1) outputs.
-        basis: The basis of the log-ratios, (K − 1, K).
-    """
-
-    def __init__(self, network: nn.Module, basis: Tensor) -> None:
-        super().__init__()
-        self.network = network
-        self._basis = basis  # no buffer: it follows from K, so a saved model need not hold it
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Return logits (B, K); their softmax is the distribution with the predicted log-ratios."""
-        outputs: Tensor = self.network(inputs)
-        return outputs.chunk(2, -1)[0] @ self._basis
 
 
 def smoothed_log_ratios(labels: Tensor, basis: Tensor, smoothing: float) -> Tensor:

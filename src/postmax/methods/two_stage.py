@@ -137,6 +137,10 @@ class TwoStage(Method):
         """Return the transition matrix with which the loss was corrected."""
         return {"transition": self._noise.matrix}
 
+    def label_noise(self) -> Tensor:
+        """Return the transition matrix with which the loss was corrected."""
+        return self._noise.matrix
+
     def label_posterior(self, outputs: Tensor) -> Tensor:
         """Return the posterior of the labels as they are given: that of the true class, sent through the noise."""
         return (true_posterior(self.loss, outputs) @ self._noise.matrix).to(outputs.dtype)

@@ -83,13 +83,17 @@ class VolMinNet(Method):
             kept = float(matrix.detach().diagonal().mean())
             yield Step(value, batch.rows, logits, {"kept_labels": kept, "log_volume": float(volume.detach())})
 
+    def label_noise(self) -> Tensor:
+        """Return the transition matrix."""
+        return matrix_of(self._off.detach().double())
+
     def learnt(self) -> dict[str, Tensor]:
         """Return the transition matrix."""
-        return {"transition": matrix_of(self._off.detach().double())}
+        return {"transition": self.label_noise()}
 
     def label_posterior(self, outputs: Tensor) -> Tensor:
         """Return the posterior of the labels as they are given: that of the true class, sent through the noise."""
-        return (true_posterior(self.loss, outputs) @ self.learnt()["transition"]).to(outputs.dtype)
+        return (true_posterior(self.loss, outputs) @ self.label_noise()).to(outputs.dtype)
 
 
 _SOURCE = (

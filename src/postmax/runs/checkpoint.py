@@ -58,7 +58,7 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
     """
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in checkpoint.tensors.items()}
     values = json.dumps({"epoch": checkpoint.epoch, **checkpoint.values}, sort_keys=True)
-    metadata = {"format": _FORMAT, "values": values, "sha256": _digest(tensors, values)}
+    metadata = {"format": _FORMAT, "values": values, "sha256": digest(tensors, values)}
     with atomic_write(folder / NAME, previous=folder / PREVIOUS) as file:
         file.write(to_bytes(tensors, metadata))
 
@@ -111,16 +111,17 @@ def _read(path: Path) -> Checkpoint:
         if metadata.get("format") != _FORMAT:
             raise ValueError(f"it is not a {_FORMAT!r}")
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (the file is not a dictionary)
-    if _digest(tensors, metadata["values"]) != metadata["sha256"]:
+    if digest(tensors, metadata["values"]) != metadata["sha256"]:
         raise ValueError("its checksum is wrong")
     values = json.loads(metadata["values"])
     return Checkpoint(values.pop("epoch"), tensors, values)
 
 
-def _digest(tensors: dict[str, Tensor], values: str) -> str:
-    digest = hashlib.sha256(values.encode())
+def digest(tensors: Mapping[str, Tensor], values: str) -> str:
+    """Return the SHA-256 of plain values, as text, and of tensors on the CPU with their names, types and shapes."""
+    found = hashlib.sha256(values.encode())
     for name in sorted(tensors):
         tensor = tensors[name]
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
+        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        found.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()

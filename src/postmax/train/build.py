@@ -144,7 +144,7 @@ def _one_seed(
     def seed_module(name: str) -> None:
         set_random_numbers(generator_for(seed, "module", name).initial_seed())
 
-    resources = Resources(config, fabric, new_network, seed_module, len(train))
+    resources = Resources(config, fabric, new_network, seed_module, len(train), train.num_classes)
     setup = methods.Setup(
         train=replace(train, labels=train.labels.to(fabric.device), clean_labels=None),
         loss=_loss(config.loss, part.transition),

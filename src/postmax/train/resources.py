@@ -30,6 +30,11 @@ class Resources:
         new_network: Makes a network from its number (0, 1, …) and its number of outputs.
         seed_module: Sets torch's global generator for the random weights of a module with this name.
         rows: How many training rows there are.
+        classes: How many outputs a network has if the method does not say it.
+
+    Attributes:
+        networks: The networks in the order in which they were made.
+        outputs: How many outputs each network has.
     """
 
     def __init__(
@@ -39,10 +44,13 @@ class Resources:
         new_network: Callable[[int, int | None], nn.Module],
         seed_module: Callable[[str], None],
         rows: int,
+        classes: int,
     ) -> None:
         self._config, self._fabric, self._new_network, self._rows = config, fabric, new_network, rows
+        self._classes = classes
         self._seed_module = seed_module
         self.networks: list[nn.Module] = []
+        self.outputs: dict[nn.Module, int] = {}
         self.modules: dict[str, nn.Module] = {}
         self.work = Work()
         self.optimisers: dict[str, ScheduledOptimiser] = {}
@@ -54,6 +62,7 @@ class Resources:
         self.work.watch(plain)
         network = on_device(self._fabric, plain, self._config.precision)
         self.networks.append(network)
+        self.outputs[network] = self._classes if outputs is None else outputs
         return network
 
     def module(self, name: str, make: Callable[[], nn.Module]) -> nn.Module:

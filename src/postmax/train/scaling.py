@@ -39,9 +39,26 @@ class Scaling(NamedTuple):
 
     def apply(self, part: Dataset) -> Dataset:
         """Return the same rows, filled in and scaled."""
-        rows = torch.as_tensor(part.inputs).double()
-        fill, mean, factor = (rows.new_tensor(values) for values in self)
-        return replace(part, inputs=((torch.where(rows.isnan(), fill, rows) - mean) * factor).float())
+        return replace(part, inputs=scaled(torch.as_tensor(part.inputs), self.tensors()))
+
+    def tensors(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the three lists as tensors, for `scaled`."""
+        fill, mean, factor = (torch.tensor(values, dtype=torch.float64) for values in self)
+        return fill, mean, factor
+
+
+def scaled(rows: Tensor, numbers: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+    """Return features (N, d), filled in and scaled by the tensors of a `Scaling`, in float32.
+
+    Example:
+        >>> scaling = Scaling(fill=[2.0], mean=[1.0], factor=[0.5])
+        >>> scaled(torch.tensor([[5.0], [torch.nan]]), scaling.tensors())
+        tensor([[2.0000],
+                [0.5000]])
+    """
+    fill, mean, factor = numbers
+    wide = rows.double()
+    return ((torch.where(wide.isnan(), fill, wide) - mean) * factor).float()
 
 
 def _medians(rows: Tensor) -> Tensor:

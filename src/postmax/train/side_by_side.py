@@ -18,6 +18,7 @@ from postmax.data import generator_for
 from postmax.errors import NotFiniteError
 from postmax.losses import Loss
 from postmax.methods.method import loss_readings
+from postmax.methods.parts.answers import Composition
 from postmax.train.config import RunConfig
 from postmax.train.ema import Average
 from postmax.train.evaluation import Evaluator
@@ -161,6 +162,10 @@ class SideBySideTrainer:
     def averaged(self) -> AbstractContextManager[None]:
         """Inside, the networks have their averaged weights, if the run averages weights."""
         return nullcontext() if self._average is None else self._average.in_place()
+
+    def composition(self) -> Composition:
+        """Return what the answer of each seed consists of: one network."""
+        return {"kind": "network", "outputs": self._stack.outputs, "labels": "loss"}
 
     def weights(self, lane: int) -> dict[str, Tensor]:
         """Return the weights of one seed."""

@@ -51,6 +51,11 @@ class StackedNetworks(nn.Module):
         return [layer.bias for layer in self.layers if isinstance(layer, _Linears)]
 
     @property
+    def outputs(self) -> int:
+        """How many outputs each network has."""
+        return int(self.biases[-1].shape[-1])
+
+    @property
     def flops(self) -> int:
         """The floating-point operations of one row in one lane, as `postmax.models.flops` counts them."""
         layers = [layer for layer in self.layers if isinstance(layer, _Linears)]

@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from postmax.data import Batches, generator_for
 from postmax.errors import NotFiniteError
 from postmax.methods import Method, Step
+from postmax.methods.parts import answers
+from postmax.methods.parts.answers import Composition
 from postmax.train.config import RunConfig
 from postmax.train.ema import NetworkAverages
 from postmax.train.epoch import EpochRun
@@ -81,8 +83,19 @@ class Trainer(Protocol):
         """Inside, the networks have their averaged weights, if the run averages weights."""
         ...
 
+    def composition(self) -> Composition:
+        """Return what the answer consists of; see `postmax.methods.parts.answers`.
+
+        Raises:
+            InputError: If it has a part that a saved model cannot have.
+        """
+        ...
+
     def weights(self, lane: int) -> dict[str, Tensor]:
-        """Return the weights of the network that answers for one seed."""
+        """Return the weights of the module that answers for one seed, and what else its answer needs.
+
+        What is not a weight has a name with a slash; see `postmax.methods.parts.answers`.
+        """
         ...
 
     def save(self) -> State:
@@ -216,8 +229,12 @@ class OneSeedTrainer:
         return self._averages.in_place()
 
     def weights(self, lane: int) -> dict[str, Tensor]:  # noqa: ARG002  (there is one seed)
-        """Return the weights of the module that answers."""
-        return self.method.answer.state_dict()
+        """Return the weights of the module that answers, and what else its answer needs."""
+        return self.method.answer.state_dict() | answers.state_of(self.method)
+
+    def composition(self) -> Composition:
+        """Return what the answer consists of."""
+        return answers.composition_of_method(self.method, self.resources.outputs)
 
     def save(self) -> State:
         """Return everything a checkpoint must know."""

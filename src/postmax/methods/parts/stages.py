@@ -26,9 +26,9 @@ class Stages(nn.Module):
     def __init__(self, networks: Sequence[nn.Module], stage: Tensor) -> None:
         super().__init__()
         self.networks = nn.ModuleList(networks)
-        self._stage = stage
+        self.stage = stage
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the outputs of the network of the present stage."""
-        outputs: Tensor = self.networks[int(self._stage)](inputs)
+        outputs: Tensor = self.networks[int(self.stage)](inputs)
         return outputs

@@ -1,0 +1,28 @@
+"""Rows like those of a training, to try a model with: nobody's data are in them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from postmax.data import generator_for
+from postmax.runs.model_file import SavedModel
+
+
+def example_rows(saved: SavedModel, count: int, *, missing: float = 0.0) -> Tensor:
+    """Return features around the means of the training rows, as widely spread; or images of noise.
+
+    Args:
+        saved: The model.
+        count: How many rows.
+        missing: The share of features that are NaN.
+    """
+    shape, generator = (count, *saved.rows.shape), generator_for(0, "example rows", count)
+    if saved.rows.are_images:
+        return torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8)
+    rows = torch.randn(shape, generator=generator, dtype=torch.float64)
+    if saved.scaling is not None:
+        _, mean, factor = saved.scaling.tensors()
+        rows = mean + rows / torch.where(factor > 0, factor, 1.0)
+        rows[torch.rand(shape, generator=generator) < missing] = torch.nan
+    return rows.float()
