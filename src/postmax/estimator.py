@@ -65,7 +65,7 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  (sc
             `nn.Module`, or a function of the number of features and classes that makes one: these are trained one after
             another, with `method`.
         estimator: A scikit-learn classifier, which is trained on labels that are weighed by how likely they are right.
-        cv: The number of folds; None to choose it by the number of rows.
+        n_folds: The number of folds; None to choose it by the number of rows.
         max_iter: The number of epochs; None to choose it by the number of rows.
         batch_size: Rows in a batch; None to choose it by the number of rows.
         learning_rate: The highest learning rate; None for that of each network.
@@ -116,7 +116,7 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  (sc
         method_options: Mapping[str, Any] | None = None,
         network: Any = "auto",
         estimator: Any = None,
-        cv: int | None = None,
+        n_folds: int | None = None,
         max_iter: int | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
@@ -137,7 +137,7 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  (sc
         self.method_options = method_options
         self.network = network
         self.estimator = estimator
-        self.cv = cv
+        self.n_folds = n_folds
         self.max_iter = max_iter
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -165,7 +165,7 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  (sc
         """
         self._check_settings()
         columns, names, categorical = self._columns(X, y, reset=True)
-        labels, weights = self._labels(y, X, sample_weight)
+        labels, weights = self._labels(y, len(columns[0]), sample_weight)
         seed = int(check_random_state(self.random_state).randint(_MOST_SEED))
         self._encoder, features = Encoder.fit(columns, names, categorical)
         used = weights > 0
@@ -189,35 +189,25 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  (sc
     ) -> FPMLClassifier:
         """Learn from some more rows, in one pass.
 
-        Perceptrons of five seeds are trained (`network` may name another kind). Each batch of rows is first predicted
+        After `fit` its networks learn on; otherwise perceptrons of five seeds (`network` may name another kind). Each batch of rows is first predicted
         and then learnt from, so these predictions are out of sample: the noise is estimated from the last 2 000 of
         them, and `label_quality_` is about the rows of this call.
 
         Args:
             X: Rows, as for `fit`.
             y: Labels.
-            classes: All classes; needed in the first call only.
+            classes: All classes; needed in the first call, unless there was a `fit`.
             sample_weight: How much each row counts.
         """
         self._check_settings()
         if self.estimator is not None or self.method is not None or not self._is_lane_network:
             raise InputError("partial_fit trains the networks of postmax: leave out estimator, method and network.")
-        first = getattr(self, "_stream", None) is None
-        columns, names, categorical = self._columns(X, y, reset=first)
-        if first:
-            if classes is None:
-                raise InputError("the first partial_fit needs classes=..., because later rows may have others.")
-            self.classes_ = np.unique(classes)
-            self._encoder, features = Encoder.fit(columns, names, categorical)
-            kind = "mlp" if self.network == "auto" else self.network
-            seed = int(check_random_state(self.random_state).randint(_MOST_SEED))
-            settings = candidates(kind, len(features), **self._training_settings)[0]
-            noise = noise_of(self.noise, tuple(self.classes_.tolist()))
-            loss = LossChoice(self.loss, self.divergence, dict(self.loss_options or {}))
-            self._stream = Stream.start(settings, features, tuple(self.classes_.tolist()), loss, noise, seed)
+        if getattr(self, "_stream", None) is None:
+            columns = self._start_stream(X, y, classes)
         else:
-            features = self._encoder.encode(columns)
-        labels, weights = self._labels(y, X, sample_weight, classes=self.classes_)
+            columns, _, _ = self._columns(X, y, reset=False)
+        features = self._encoder.encode(columns)
+        labels, weights = self._labels(y, len(columns[0]), sample_weight, classes=self.classes_)
         used = weights > 0
         stream = self._stream
         assert stream is not None  # noqa: S101  (for the type checker)
@@ -227,12 +217,35 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  (sc
         self.label_quality_ = self._quality(learnt, features, labels, used)
         return self
 
+    def _start_stream(self, X: Any, y: Any, classes: Any) -> list[Array]:  # noqa: N803
+        """Make the networks that `partial_fit` trains, and return the columns of the first rows."""
+        fitted = hasattr(self, "_learnt")
+        if classes is None and not fitted:
+            raise InputError("the first partial_fit needs classes=..., because later rows may have others.")
+        columns, names, categorical = self._columns(X, y, reset=not fitted)
+        if not fitted:
+            self.classes_ = np.unique(classes)
+            self._encoder, _ = Encoder.fit(columns, names, categorical)
+        features = self._encoder.encode(columns)
+        kind = "mlp" if self.network == "auto" else self.network
+        known = tuple(self.classes_.tolist())
+        self._stream = Stream.start(
+            candidates(kind, len(features), **self._training_settings)[0],
+            features,
+            known,
+            LossChoice(self.loss, self.divergence, dict(self.loss_options or {})),
+            noise_of(self.noise, known),
+            int(check_random_state(self.random_state).randint(_MOST_SEED)),
+            self._learnt.fit.model if fitted else None,
+        )
+        return columns
+
     def _learn(self, rows: Rows, seed: int) -> Learnt:
         classes = tuple(self.classes_.tolist())
         generator = torch.Generator().manual_seed(seed)
         side_by_side = self._is_lane_network and self.method is None
         repeats = repeat_count(len(rows)) if side_by_side else 1
-        folds = Folds.make(rows.labels, fold_count(self.cv, len(rows)), repeats, generator)
+        folds = Folds.make(rows.labels, fold_count(self.n_folds, len(rows)), repeats, generator)
         noise = noise_of(self.noise, classes)
 
         def beside(network: str, start: Any = ()) -> SideBySide:
@@ -334,7 +347,8 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  (sc
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """Return the most probable true class of each row."""
-        found: Array = self.classes_[self.predict_proba(X).argmax(1)]
+        best = self.predict_proba(X).argmax(1)
+        found: Array = self.classes_[best]
         return found
 
     def _features(self, rows: Any) -> Tensor:
@@ -371,7 +385,9 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  (sc
             categorical |= _places(self.categorical_features, plain)
         return columns, names, categorical
 
-    def _labels(self, y: Any, X: Any, sample_weight: Any, classes: Array | None = None) -> tuple[Tensor, Tensor]:  # noqa: N803
+    def _labels(
+        self, y: Any, count: int, sample_weight: Any, classes: Array | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Return class indices and float32 weights, and set `classes_`."""
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
@@ -379,12 +395,9 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  (sc
             y = y.to_numpy()
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
-        count = X.shape[0] if hasattr(X, "shape") else len(X)
         if len(y) != count:
             raise InputError(f"inconsistent numbers of samples: {count} rows, but {len(y)} labels.")
-        weights = np.ones(len(y)) if sample_weight is None else _check_sample_weight(sample_weight, np.zeros((len(y), 1)))
-        if (weights < 0).any():
-            raise InputError("sample_weight has negative entries.")
+        weights = _check_sample_weight(sample_weight, y[:, None], ensure_non_negative=True)
         if classes is None:
             self.classes_, codes = np.unique(y, return_inverse=True)
             present = np.unique(y[weights > 0])

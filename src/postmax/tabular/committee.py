@@ -40,6 +40,11 @@ class Committee(nn.Module):
             self.register_buffer(f"weight_{number}", weight)
         self.double().eval()
 
+    @property
+    def weights(self) -> list[Tensor]:
+        """The weights of the lanes of each stack."""
+        return [self.get_buffer(f"weight_{number}") for number in range(len(self.networks))]
+
     def posterior(self, features: Tensor) -> Tensor:
         """Return P(true class | x), float64 (N, K), as the loss defines it."""
         return self._mean(features, of_label=False)
@@ -55,9 +60,8 @@ class Committee(nn.Module):
         parts = []
         for rows in features.double().split(size):
             total = 0
-            for number, network in enumerate(self.networks):
+            for network, weight in zip(self.networks, self.weights, strict=True):
                 logits = network(rows)
-                weight = self.get_buffer(f"weight_{number}")
                 found = reading(logits.flatten(0, 1)).view(logits.shape)
                 total = total + (weight[:, None, None] * found).sum(0)
             parts.append(total)

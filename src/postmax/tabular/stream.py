@@ -29,9 +29,10 @@ class Stream:
     """Networks that see each row once, with what they said about the last rows before they saw their labels.
 
     Attributes:
-        network: The networks, one lane for each seed.
-        optimiser: It moves them at a constant rate.
-        settings: How they are trained.
+        networks: Stacks of networks.
+        weights: The weights of their lanes in the committee.
+        optimisers: One for each stack; it moves the networks at a constant rate.
+        batch: Rows in a batch.
         classes: The names of the classes.
         loss: The loss.
         noise: What the user says about the noise.
@@ -41,9 +42,10 @@ class Stream:
         passes: How many parts were learnt from.
     """
 
-    network: LaneNetwork
-    optimiser: torch.optim.Optimizer
-    settings: Settings
+    networks: list[LaneNetwork]
+    weights: list[Tensor]
+    optimisers: list[torch.optim.Optimizer]
+    batch: int
     classes: tuple[Any, ...]
     loss: LossChoice
     noise: Transition | str | None
@@ -61,15 +63,38 @@ class Stream:
         loss: LossChoice,
         noise: Transition | str | None,
         seed: int,
+        committee: Committee | None = None,
     ) -> Stream:
-        """Return networks that have seen no label yet."""
+        """Return networks that learn on: those of a committee, or new ones.
+
+        Args:
+            settings: How they are trained, and what new networks are.
+            features: (N, d), rows whose quantiles new networks use.
+            classes: The names of the classes.
+            loss: The loss.
+            noise: What the user says about the noise.
+            seed: The seed of everything random.
+            committee: Networks that have learnt already; None for new ones.
+        """
         generator = torch.Generator().manual_seed(seed)
-        linear = settings.kind in ("linear", "additive")
-        hidden = {} if linear else {"width": settings.width, "dropout": settings.dropout}
-        network = make(settings.kind, _SEEDS, features, len(classes), generator, **hidden)
-        optimiser = torch.optim.AdamW(network.parameters(), lr=settings.rate, weight_decay=settings.decay)
+        if committee is None:
+            linear = settings.kind in ("linear", "additive")
+            hidden = {} if linear else {"width": settings.width, "dropout": settings.dropout}
+            networks = [make(settings.kind, _SEEDS, features, len(classes), generator, **hidden)]
+            weights = [torch.full((_SEEDS,), 1 / _SEEDS)]
+        else:
+            networks = [copy.deepcopy(network).float().requires_grad_(True) for network in committee.networks]
+            weights = committee.weights
+        optimisers: list[torch.optim.Optimizer] = [
+            torch.optim.AdamW(network.parameters(), lr=settings.rate, weight_decay=settings.decay)
+            for network in networks
+        ]
         recent = torch.zeros(0, len(classes), dtype=torch.float64)
-        return cls(network, optimiser, settings, classes, loss, noise, generator, recent)
+        stream = cls(
+            networks, weights, optimisers, settings.batch or _BATCH, classes, loss, noise, generator, recent
+        )
+        stream.passes = int(committee is not None)
+        return stream
 
     def learn(self, rows: Rows, correction: str) -> Learnt:
         """Predict rows, and then go through them once.
@@ -103,19 +128,20 @@ class Stream:
         return estimated_noise(self.recent, self.labels, self.classes, symmetric=symmetric, seed=0)
 
     def _committee(self, loss: Loss) -> Committee:
-        network = copy.deepcopy(self.network).eval().requires_grad_(False)
-        return Committee([network], [torch.full((_SEEDS,), 1 / _SEEDS)], loss)
+        networks = [copy.deepcopy(network).eval().requires_grad_(False) for network in self.networks]
+        return Committee(networks, self.weights, loss)
 
     def _pass(self, rows: Rows, loss: Loss) -> None:
-        self.network.train()
-        self.network.generator = self.generator
-        size = self.settings.batch or _BATCH
-        order = torch.stack([torch.randperm(len(rows), generator=self.generator) for _ in range(_SEEDS)])
-        for chosen in order.split(size, 1):
-            logits = self.network(rows.features[chosen])
-            losses = loss(logits.flatten(0, 1), rows.labels[chosen].flatten()).view_as(chosen)
-            self.optimiser.zero_grad()
-            (losses * rows.weights[chosen]).mean(1).sum().backward()
-            self.optimiser.step()
-        self.network.generator = None
+        for network, optimiser in zip(self.networks, self.optimisers, strict=True):
+            network.train()
+            network.generator = self.generator
+            order = torch.stack([torch.randperm(len(rows), generator=self.generator) for _ in range(network.lanes)])
+            for chosen in order.split(self.batch, 1):
+                logits = network(rows.features[chosen])
+                losses = loss(logits.flatten(0, 1), rows.labels[chosen].flatten()).view_as(chosen)
+                optimiser.zero_grad()
+                # Lanes do not share weights, so the gradient of the sum over lanes is that of each lane.
+                (losses * rows.weights[chosen]).mean(1).sum().backward()
+                optimiser.step()
+            network.generator = None
         self.passes += 1
