@@ -114,7 +114,7 @@ def read(name: str) -> Table:
     """Return a table, thinned out to `MOST_ROWS`. Classes of less than ten rows are left out."""
     source = SOURCES[name]
     rows, labels = _arrays(source)
-    classes, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     kept = counts[codes] >= 10
     rows, codes = rows[kept], np.unique(codes[kept], return_inverse=True)[1]
     chosen = np.random.default_rng(0).permutation(len(rows))[:MOST_ROWS]

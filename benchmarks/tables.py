@@ -7,9 +7,9 @@ Each finished case is one line of JSON in `--out`. A case that is there is never
 stopped at any time and continued with the same command. `--page` prints what the file holds: mean accuracy, mean rank,
 wins and losses, and time, as Markdown.
 
-All models get the same numbers: categories one-hot, missing numbers filled in with the median of the training rows. The
-models that need it (logistic regression, MLP, kNN) get them standardised. 30 % of the rows are held out with their clean
-labels, and the noise is in the other rows only.
+All models get the same numbers: categories one-hot, missing numbers filled in with the median of the training rows.
+The models that need it (logistic regression, MLP, kNN) get them standardised. 30 % of the rows are held out with their
+clean labels, and the noise is in the other rows only.
 """
 
 from __future__ import annotations
@@ -139,7 +139,9 @@ def run(case: Case, table: Table) -> dict[str, Any]:
     """Return the accuracy of one case on held-out rows with clean labels, and how long fitting and predicting took."""
     from sklearn.model_selection import train_test_split
 
-    split = train_test_split(table.rows, table.labels, test_size=_HELD_OUT, random_state=case.seed, stratify=table.labels)
+    split = train_test_split(
+        table.rows, table.labels, test_size=_HELD_OUT, random_state=case.seed, stratify=table.labels
+    )
     train, test, labels, truth = split
     median = np.nan_to_num(np.nanmedian(train, axis=0))
     train, test = (np.where(np.isnan(rows), median, rows) for rows in (train, test))
@@ -212,7 +214,10 @@ def page(found: dict[Case, dict[str, Any]], models: Sequence[str]) -> str:
     noises = [noise for noise in NOISES if any(noise == found_noise for _, found_noise, _ in rows)]
     tables = sorted({table for table, _, _ in rows})
     seeds = len({case.seed for case in found})
-    lines = [f"{len(tables)} tables, up to {seeds} seeds. Mean accuracy in %, then mean rank, then wins – losses against FPML.", ""]
+    lines = [
+        f"{len(tables)} tables, up to {seeds} seeds. Mean accuracy in %, then mean rank, then wins – losses of FPML.",
+        "",
+    ]
     lines += ["| model | " + " | ".join(noises) + " | rank with noise | rank without | FPML wins – losses | seconds |"]
     lines += ["|---|" + "---|" * (len(noises) + 4)]
     ranked = [(noise, ranks(values)) for _, noise, values in rows]

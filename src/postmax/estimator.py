@@ -19,17 +19,18 @@ for _package in ("sklearn", "scipy"):
 
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from postmax.losses import Loss
 from postmax.registry import unknown_name
 from postmax.tabular.candidates import candidates, fold_count, repeat_count
-from postmax.tabular.columns import Encoder, array_columns, frame_columns, is_frame
+from postmax.tabular.columns import Encoder
+from postmax.tabular.committee import Committee
 from postmax.tabular.given_noise import noise_of
 from postmax.tabular.learning import CORRECTIONS, Learnt, LossChoice, learn
 from postmax.tabular.networks import BUILDERS
 from postmax.tabular.noise import label_quality
+from postmax.tabular.reading import encode_first, encode_more, read_labels, read_rows
 from postmax.tabular.strategies import OnEngine, SideBySide, check_outputs, network_maker
 from postmax.tabular.stream import Stream
 from postmax.tabular.training import Folds, Rows
@@ -41,7 +42,7 @@ _STANDARD = "standard"
 _MOST_SEED = 2**31 - 1
 
 
-class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  (scikit-learn has no types)
+class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A classifier for tables with wrong labels. It needs no knowledge of the noise, and no tuning.
 
     Linear models, additive models, perceptrons and residual networks are cross-fitted side by side. How well they
@@ -164,8 +165,9 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  (sc
             InputError: If the rows or a setting cannot be used.
         """
         self._check_settings()
-        columns, names, categorical = self._columns(X, y, reset=True)
-        labels, weights = self._labels(y, len(columns[0]), sample_weight)
+        columns, names, categorical = read_rows(self, X, reset=True)
+        given, weights = read_labels(y, len(columns[0]), sample_weight)
+        self.classes_, labels = encode_first(given, weights)
         seed = int(check_random_state(self.random_state).randint(_MOST_SEED))
         self._encoder, features = Encoder.fit(columns, names, categorical)
         used = weights > 0
@@ -173,11 +175,12 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  (sc
         learnt = self._learn(rows, seed)
         self._keep(learnt, len(labels))
         self.label_quality_ = self._quality(learnt, features, labels, used)
+        self._wrapped: Wrapped | None = None
         if self.estimator is not None:
             self._say(f"training {type(self.estimator).__name__} on labels weighed by how likely they are right")
             self._wrapped = Wrapped.fit(self.estimator, rows, learnt, seed)
             self.estimator_ = self._wrapped.estimator
-        self._stream = None
+        self._stream: Stream | None = None
         return self
 
     def partial_fit(
@@ -189,9 +192,9 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  (sc
     ) -> FPMLClassifier:
         """Learn from some more rows, in one pass.
 
-        After `fit` its networks learn on; otherwise perceptrons of five seeds (`network` may name another kind). Each batch of rows is first predicted
-        and then learnt from, so these predictions are out of sample: the noise is estimated from the last 2 000 of
-        them, and `label_quality_` is about the rows of this call.
+        After `fit` its networks learn on; otherwise perceptrons of five seeds (`network` may name another kind). Rows
+        are first predicted and then learnt from, so these predictions are out of sample: the noise is estimated from
+        the last 2 000 of them, and `label_quality_` is about the rows of this call.
 
         Args:
             X: Rows, as for `fit`.
@@ -202,43 +205,44 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  (sc
         self._check_settings()
         if self.estimator is not None or self.method is not None or not self._is_lane_network:
             raise InputError("partial_fit trains the networks of postmax: leave out estimator, method and network.")
-        if getattr(self, "_stream", None) is None:
-            columns = self._start_stream(X, y, classes)
+        stream = getattr(self, "_stream", None)
+        if stream is None:
+            columns, stream = self._start_stream(X, classes)
         else:
-            columns, _, _ = self._columns(X, y, reset=False)
+            columns, _, _ = read_rows(self, X, reset=False)
         features = self._encoder.encode(columns)
-        labels, weights = self._labels(y, len(columns[0]), sample_weight, classes=self.classes_)
+        given, weights = read_labels(y, len(columns[0]), sample_weight)
+        labels = encode_more(given, self.classes_)
         used = weights > 0
-        stream = self._stream
-        assert stream is not None  # noqa: S101  (for the type checker)
         rows = Rows(features[used], labels[used], weights[used] / weights[used].mean(), len(self.classes_))
         learnt = stream.learn(rows, self.correction)
         self._keep(learnt, len(labels))
         self.label_quality_ = self._quality(learnt, features, labels, used)
         return self
 
-    def _start_stream(self, X: Any, y: Any, classes: Any) -> list[Array]:  # noqa: N803
+    def _start_stream(self, X: Any, classes: Any) -> tuple[list[Array], Stream]:  # noqa: N803
         """Make the networks that `partial_fit` trains, and return the columns of the first rows."""
         fitted = hasattr(self, "_learnt")
         if classes is None and not fitted:
             raise InputError("the first partial_fit needs classes=..., because later rows may have others.")
-        columns, names, categorical = self._columns(X, y, reset=not fitted)
+        columns, names, categorical = read_rows(self, X, reset=not fitted)
         if not fitted:
+            self._wrapped = None
             self.classes_ = np.unique(classes)
             self._encoder, _ = Encoder.fit(columns, names, categorical)
         features = self._encoder.encode(columns)
         kind = "mlp" if self.network == "auto" else self.network
         known = tuple(self.classes_.tolist())
         self._stream = Stream.start(
-            candidates(kind, len(features), **self._training_settings)[0],
+            candidates(kind, **self._training_settings)[0],
             features,
             known,
             LossChoice(self.loss, self.divergence, dict(self.loss_options or {})),
             noise_of(self.noise, known),
             int(check_random_state(self.random_state).randint(_MOST_SEED)),
-            self._learnt.fit.model if fitted else None,
+            self._committee if fitted else None,
         )
-        return columns
+        return columns, self._stream
 
     def _learn(self, rows: Rows, seed: int) -> Learnt:
         classes = tuple(self.classes_.tolist())
@@ -249,7 +253,7 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  (sc
         noise = noise_of(self.noise, classes)
 
         def beside(network: str, start: Any = ()) -> SideBySide:
-            settings = candidates(network, len(rows), **self._training_settings)
+            settings = candidates(network, **self._training_settings)
             return SideBySide(rows, folds, settings, seed, bool(self.early_stopping), self._say, start)
 
         def plain_posterior() -> Tensor:
@@ -257,7 +261,9 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  (sc
             loss = LossChoice().make(None, None)
             return beside("auto")(loss, _no_estimate).label_posterior
 
-        train = beside(self.network, self._networks_to_go_on) if side_by_side else self._engine(rows, folds, seed, noise)
+        train = (
+            beside(self.network, self._networks_to_go_on) if side_by_side else self._engine(rows, folds, seed, noise)
+        )
         is_plain = self.loss is None and self.method in (None, _STANDARD)
         return learn(
             train,
@@ -330,7 +336,7 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  (sc
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """Return P(true class | x), (N, K), with the noise removed. The columns are in the order of `classes_`."""
         features = self._features(X)
-        if self.estimator is not None:
+        if self._wrapped is not None:
             return self._wrapped.predict_proba(features)
         posterior = self._learnt.predict(features)
         found: Array = (posterior / posterior.sum(1, keepdim=True)).numpy()
@@ -339,9 +345,11 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  (sc
     def label_proba(self, X: Any) -> Array:  # noqa: N803
         """Return P(label as it would be given | x), (N, K), noise included."""
         features = self._features(X)
-        if self.estimator is not None:
-            return self._wrapped.predict_proba(features) @ self.transition_.matrix.numpy()
-        posterior = self._learnt.fit.model.label_posterior(features)
+        if self._wrapped is not None:
+            clean = torch.from_numpy(self._wrapped.predict_proba(features))
+            posterior = clean @ self.transition_.matrix
+        else:
+            posterior = self._learnt.fit.model.label_posterior(features)
         found: Array = (posterior / posterior.sum(1, keepdim=True)).numpy()
         return found
 
@@ -353,65 +361,10 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  (sc
 
     def _features(self, rows: Any) -> Tensor:
         check_is_fitted(self)
-        columns, _, _ = self._columns(rows, "no_validation", reset=False)
+        columns, _, _ = read_rows(self, rows, reset=False)
         return self._encoder.encode(columns)
 
-    # ---- Reading what the user gives ----
-
-    def _columns(self, X: Any, y: Any, *, reset: bool) -> tuple[list[Array], list[str], set[int]]:  # noqa: N803
-        """Return the columns of the rows, what messages call them, and which are categories."""
-        if is_frame(X):
-            validate_data(self, X=X, reset=reset, skip_check_array=True)
-            if len(X) == 0:
-                raise InputError("the data frame has 0 sample(s); at least 1 is needed.")
-            columns, names, from_type = frame_columns(X)
-            categorical = set(from_type)
-            plain = list(X.columns)
-        else:
-            rows = validate_data(
-                self,
-                X=X,
-                reset=reset,
-                accept_sparse="csr",
-                dtype="numeric",
-                ensure_all_finite="allow-nan",
-                **({} if isinstance(y, str) and y == "no_validation" else {"y": y, "multi_output": True}),
-            )
-            rows = rows[0] if isinstance(rows, tuple) else rows
-            rows = rows.toarray() if hasattr(rows, "toarray") else rows
-            columns, names = array_columns(rows)
-            categorical, plain = set(), list(range(rows.shape[1]))
-        if self.categorical_features is not None and not isinstance(self.categorical_features, str):
-            categorical |= _places(self.categorical_features, plain)
-        return columns, names, categorical
-
-    def _labels(
-        self, y: Any, count: int, sample_weight: Any, classes: Array | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Return class indices and float32 weights, and set `classes_`."""
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
-        if hasattr(y, "to_numpy"):
-            y = y.to_numpy()
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-        if len(y) != count:
-            raise InputError(f"inconsistent numbers of samples: {count} rows, but {len(y)} labels.")
-        weights = _check_sample_weight(sample_weight, y[:, None], ensure_non_negative=True)
-        if classes is None:
-            self.classes_, codes = np.unique(y, return_inverse=True)
-            present = np.unique(y[weights > 0])
-            if len(present) < 2:
-                raise InputError(
-                    f"a classifier needs labels of two classes or more; there is {len(present)} class: "
-                    f"{present[0] if len(present) else 'none'!r}."
-                )
-        else:
-            unknown = np.setdiff1d(y, classes)
-            if len(unknown):
-                raise InputError(f"the label {unknown[0]!r} is not one of the classes of the first partial_fit.")
-            codes = np.searchsorted(classes, y)
-        return torch.from_numpy(codes.astype(np.int64)), torch.from_numpy(weights.astype(np.float32))
+    # ---- Small parts ----
 
     def _check_settings(self) -> None:
         if self.correction not in CORRECTIONS:
@@ -426,7 +379,11 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  (sc
             if value is not None and not value > 0:
                 raise InputError(f"{name} must be above 0, got {value!r}.")
 
-    # ---- Small parts ----
+    @property
+    def _committee(self) -> Committee:
+        model = self._learnt.fit.model
+        assert isinstance(model, Committee)  # noqa: S101  (all strategies make one)
+        return model
 
     @property
     def _is_lane_network(self) -> bool:
@@ -458,19 +415,8 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  (sc
         return tags
 
 
-def _places(features: Any, columns: list[Any]) -> set[int]:
-    """Return the places of columns that are given by names, places or a mask."""
-    wanted = np.asarray(features)
-    if wanted.dtype == bool:
-        return set(np.flatnonzero(wanted).tolist())
-    unknown = [name for name in wanted.tolist() if name not in columns and not isinstance(name, int)]
-    if unknown:
-        raise unknown_name("column", str(unknown[0]), [str(name) for name in columns])
-    return {columns.index(name) if name in columns else int(name) for name in wanted.tolist()}
-
-
 def _print(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)  # noqa: T201
+    print(line, file=sys.stderr, flush=True)
 
 
 def _nothing(line: str) -> None:

@@ -1,8 +1,6 @@
-"""Which networks are tried on a table, by its size."""
+"""Which networks are tried on a table, and into how many folds its rows are divided."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from postmax.errors import InputError
 from postmax.registry import unknown_name
@@ -24,19 +22,17 @@ DEFAULTS = {
 
 
 def candidates(
-    network: str | Sequence[str],
-    rows: int,
+    network: str,
     *,
     max_iter: int | None = None,
     batch_size: int | None = None,
     learning_rate: float | None = None,
     weight_decay: float | None = None,
 ) -> list[Settings]:
-    """Return the candidates for a table, those of the same shape after one another.
+    """Return the candidates, those of the same shape after one another.
 
     Args:
         network: "auto" for all kinds, or the name of one.
-        rows: How many rows there are.
         max_iter: The number of epochs, instead of that of the candidate; likewise the other settings.
         batch_size: See above.
         learning_rate: See above.
@@ -46,12 +42,12 @@ def candidates(
         UnknownNameError: If there is no network of this name.
 
     Example:
-        >>> [one.kind for one in candidates("auto", rows=150)]
+        >>> [one.kind for one in candidates("auto")]
         ['linear', 'linear', 'additive', 'mlp', 'mlp', 'residual']
     """
     if network != "auto" and network not in DEFAULTS:
         raise unknown_name("network", network, ("auto", *DEFAULTS))
-    kinds = tuple(DEFAULTS) if network == "auto" else (str(network),)
+    kinds = tuple(DEFAULTS) if network == "auto" else (network,)
     changes: dict[str, object] = {}
     if max_iter is not None:
         changes |= {"epochs": max_iter, "steps": 0}
@@ -78,7 +74,7 @@ def fold_count(wanted: int | None, rows: int) -> int:
 
 
 def repeat_count(rows: int) -> int:
-    """Return how often rows are divided into folds: more often where rows are few, and one division is mostly chance."""
+    """Return how often rows are divided into folds: more often where rows are few and a division is mostly chance."""
     return 3 if rows < 250 else 2 if rows < 600 else 1
 
 

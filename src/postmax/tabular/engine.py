@@ -160,9 +160,7 @@ def run_fold(
     # Networks and dropout draw from torch's global generator. Whoever calls us finds it as it was.
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=UserWarning, module="lightning_fabric")
-        trainer = one_seed_trainer(
-            config, dataset, data.Views(), make_fabric(config), loss, seeded_network, noise
-        )
+        trainer = one_seed_trainer(config, dataset, data.Views(), make_fabric(config), loss, seeded_network, noise)
         best, state, scores = float("inf"), {}, []
         features, labels = rows.features[held], rows.labels[held]
         for number in range(config.epochs):

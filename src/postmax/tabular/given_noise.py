@@ -15,7 +15,8 @@ def noise_of(noise: Any, classes: tuple[str | int, ...]) -> Transition | str | N
     """Return what an argument `noise` says: a transition, one of `ESTIMATED`, or None for labels that are right.
 
     Args:
-        noise: None, one of `ESTIMATED`, a rate of symmetric noise, a text such as "pair:0.2", a matrix, or a transition.
+        noise: None, one of `ESTIMATED`, a rate of symmetric noise, a text such as "pair:0.2", a matrix, or a
+            transition.
         classes: The classes, in the order of the rows and columns of the matrix.
 
     Raises:

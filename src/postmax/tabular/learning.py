@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-import torch
 from torch import Tensor, nn
 
 from postmax import losses
@@ -115,8 +114,8 @@ class LossChoice:
         if self.loss is not None:
             if correction is not None and "correction" not in losses.option_names(self.loss):
                 raise InputError(
-                    f"correction={correction!r} is done inside f-PML, and loss={self.loss!r} does not know it: leave out "
-                    "the loss, or use correction='posterior'."
+                    f"correction={correction!r} is done inside f-PML, and loss={self.loss!r} does not know it: leave "
+                    "out the loss, or use correction='posterior'."
                 )
             options = dict(self.options) if correction is None else {**self.options, "correction": correction}
             return losses.get(self.loss, transition=noise, reduction="none", **options)
@@ -161,6 +160,8 @@ def learn(
     """
     in_the_loss = correction if correction in IN_THE_LOSS else None
     in_training = in_the_loss is not None or loss.needs_noise
+    # An option that cannot be used is found before networks are trained for the estimate.
+    loss.make(in_the_loss, Transition.identity(len(classes)) if in_training else None)
     found: list[TransitionEstimate] = []
 
     def estimate(posterior: Callable[[], Tensor] = plain_posterior) -> TransitionEstimate:

@@ -142,7 +142,7 @@ class Perceptron(LaneNetwork):
 
 
 class Residual(LaneNetwork):
-    """The pieces of all numbers, blocks of two layers that are added to what goes in, and a linear model beside them."""
+    """The pieces of all numbers, blocks of two layers that are added to their input, and a linear model beside them."""
 
     def __init__(
         self, lanes: int, features: Tensor, num_classes: int, generator: torch.Generator, *, width: int, dropout: float
@@ -188,7 +188,8 @@ def _normalised(hidden: Tensor) -> Tensor:
 
 def _edges(values: Tensor, pieces: int) -> Tensor:
     """Return the borders of the pieces of a column, rising; a single border for a constant column."""
-    distinct = values.unique()
+    distinct: Tensor = values.unique()
     if len(distinct) <= pieces + 1:
         return distinct
-    return values.quantile(torch.linspace(0, 1, pieces + 1)).unique()
+    quantiles: Tensor = values.quantile(torch.linspace(0, 1, pieces + 1)).unique()
+    return quantiles

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from postmax.estimation import RowTensors, Solution
 from postmax.estimation.evidence import Evidence
@@ -21,7 +21,10 @@ _STEPS, _WARM_STEPS = 200, 40
 _START = -2.0
 # Symmetric noise of (K − 1)/K leaves no information, and a matrix just below it cannot be inverted.
 _HIGHEST = 0.98
-_FULL = 1.0
+_MIXED, _FULL, _UNMIXED = 0.0, 1.0, 2.0
+_TINY = 1e-12
+# Unmixing is not exact, so over many rows a difference of likelihoods becomes significant that has no meaning.
+_TOLERATED = 0.01
 _UNDOING_STEPS = 20
 
 
@@ -29,10 +32,13 @@ _UNDOING_STEPS = 20
 class SimplestNoise:
     """Symmetric noise with one unknown rate, unless the labels say significantly more than that.
 
-    Both models are fitted by maximum likelihood to P(label | x) = Σ_i D_i(x)·T[i, label] with D = softmax(a·s(x) + b),
-    where s are out-of-sample log-posteriors of the label. Twice the difference of the log-likelihoods of a full matrix
-    and of symmetric noise is compared with χ² of K(K − 1) − 1 degrees of freedom, at 5 %. If it is larger, the full
-    matrix is used, fitted to unmixed scores as `fpml` does.
+    Noise is fitted by maximum likelihood to P(label | x) = Σ_i D_i(x)·T[i, label] with D = softmax(a·s(x) + b), where
+    s(x) are the logarithms of out-of-sample posteriors of the label. Twice the difference of the log-likelihoods of a
+    full matrix and of symmetric noise is compared with χ² of K(K − 1) − 1 degrees of freedom, at 5 %. If it is larger,
+    the full matrix is used, fitted to unmixed scores as `fpml` does (`postmax.estimation.unmix`).
+
+    Otherwise the rate of symmetric noise is fitted to unmixed scores too, unless they explain the labels clearly worse:
+    significantly, and by more than 0.01 for each label. Unmixing takes the doubt of the surest rows for noise, which is wrong where classes overlap everywhere.
 
     A symmetric matrix changes probabilities, but never which class is the most probable one. So where rows are too few
     to tell, predictions are not made worse by an estimate that is mostly chance.
@@ -50,31 +56,44 @@ class SimplestNoise:
     def solve(self, rows: RowTensors, num_classes: int, start: Solution | None = None) -> Solution:
         """Return the matrix. A draw of rows for the interval keeps the model of `start`."""
         posterior, labels = rows
-        scores = posterior.clamp_min(1e-12).log()
-        if start is not None and float(start.state[0]) == _FULL:
-            return self._full(posterior, labels, start.state[1:])
-        one = _fit_symmetric(scores, labels, None if start is None else start.state[1:])
-        few = len(labels) <= 2 * num_classes * (num_classes - 1)
-        if self.symmetric or start is not None or few or num_classes < 2:
-            return one
-        gain = _log_likelihood(scores, labels) - max(_likelihood_of(one, scores, labels), _without(scores, labels))
-        threshold = 0.5 * need("scipy.special", "train").chdtri(num_classes * (num_classes - 1) - 1, _LEVEL)
-        return self._full(posterior, labels) if gain > threshold else one
+        if start is not None:
+            return self._again(posterior, labels, float(start.state[0]), start.state[1:])
+        scores = posterior.clamp_min(_TINY).log()
+        without = explained_without_noise(scores, labels)
+        mixed = _fit_symmetric(scores, labels, (), _MIXED)
+        best = max(_likelihood_of(mixed, scores, labels), without)
+        if not self.symmetric and len(labels) > 2 * num_classes * (num_classes - 1):
+            gain = _full_likelihood(scores, labels) - best
+            if gain > 0.5 * _chi_squared(num_classes * (num_classes - 1) - 1):
+                return _fit_full(posterior, labels, ())
+        sharper = unmix(posterior, labels).clamp_min(1e-300).log()
+        unmixed = _fit_symmetric(sharper, labels, (), _UNMIXED)
+        worse = best - _likelihood_of(unmixed, sharper, labels)
+        return unmixed if worse < max(0.5 * _chi_squared(1), _TOLERATED * len(labels)) else mixed
 
-    def _full(self, posterior: Tensor, labels: Tensor, start: tuple[Tensor, ...] = ()) -> Solution:
-        scores = unmix(posterior, labels).clamp_min(1e-300).log()
-        found = fit(scores, labels, start)
-        clean = clean_posterior(scores, found.state)
-        bounds = (found.noise_rate, float((clean.argmax(1) != labels).double().mean()))
-        return Solution(found.matrix, found.prior, bounds, (torch.tensor(_FULL), *found.state))
+    def _again(self, posterior: Tensor, labels: Tensor, model: float, state: tuple[Tensor, ...]) -> Solution:
+        if model == _FULL:
+            return _fit_full(posterior, labels, state)
+        scores = (
+            posterior.clamp_min(_TINY).log() if model == _MIXED else unmix(posterior, labels).clamp_min(1e-300).log()
+        )
+        return _fit_symmetric(scores, labels, state, model)
 
 
-def _fit_symmetric(scores: Tensor, labels: Tensor, start: tuple[Tensor, ...] | None) -> Solution:
+def _fit_full(posterior: Tensor, labels: Tensor, start: tuple[Tensor, ...]) -> Solution:
+    scores = unmix(posterior, labels).clamp_min(1e-300).log()
+    found = fit(scores, labels, start)
+    clean = clean_posterior(scores, found.state)
+    bounds = (found.noise_rate, float((clean.argmax(1) != labels).double().mean()))
+    return Solution(found.matrix, found.prior, bounds, (torch.tensor(_FULL), *found.state))
+
+
+def _fit_symmetric(scores: Tensor, labels: Tensor, start: tuple[Tensor, ...], model: float) -> Solution:
     """Return symmetric noise by maximum likelihood: one rate, a temperature, and a bias for each class."""
     k, n = scores.shape[1], len(labels)
     first = start or (torch.zeros(()), torch.zeros(k), torch.tensor(_START))
     log_a, bias, odds = (part.detach().double().clone().requires_grad_() for part in first)
-    steps = _STEPS if start is None else _WARM_STEPS
+    steps = _WARM_STEPS if start else _STEPS
     optimiser = torch.optim.LBFGS([log_a, bias, odds], max_iter=steps, line_search_fn="strong_wolfe")
 
     def objective() -> Tensor:
@@ -93,9 +112,9 @@ def _fit_symmetric(scores: Tensor, labels: Tensor, start: tuple[Tensor, ...] | N
     joint = clean * matrix.T[labels]
     prior = (joint / joint.sum(1, keepdim=True).clamp_min(1e-300)).mean(0)
     likelihood = float(_symmetric_likelihood(scores, labels, *state).sum())
-    needed = likelihood - _without(scores, labels) > 0.5 * need("scipy.special", "train").chdtri(1, _LEVEL)
+    needed = likelihood - explained_without_noise(scores, labels) > 0.5 * _chi_squared(1)
     bounds = (rate if needed else 0.0, float((clean.argmax(1) != labels).double().mean()))
-    return Solution(matrix, prior, bounds, (torch.zeros(()), *state))
+    return Solution(matrix, prior, bounds, (torch.tensor(model), *state))
 
 
 def _rate(odds: Tensor, num_classes: int) -> Tensor:
@@ -113,15 +132,16 @@ def _likelihood_of(one: Solution, scores: Tensor, labels: Tensor) -> float:
     return float(_symmetric_likelihood(scores, labels, *one.state[1:]).sum())
 
 
-def _log_likelihood(scores: Tensor, labels: Tensor) -> float:
+def _full_likelihood(scores: Tensor, labels: Tensor) -> float:
     """Return the log-likelihood of the labels under the best full matrix."""
     found = fit(scores, labels)
     joint = clean_posterior(scores, found.state) * found.matrix.T[labels]
     return float(joint.sum(1).clamp_min(1e-300).log().sum())
 
 
-def _without(scores: Tensor, labels: Tensor) -> float:
-    return explained_without_noise(scores, labels)
+def _chi_squared(freedom: int) -> float:
+    """Return the number that χ² exceeds with a chance of 5 %."""
+    return float(need("scipy.special", "train").chdtri(freedom, _LEVEL))
 
 
 def without_noise(label_posterior: Tensor, noise: Transition | None) -> Tensor:
@@ -137,7 +157,7 @@ def without_noise(label_posterior: Tensor, noise: Transition | None) -> Tensor:
     return clean / clean.sum(1, keepdim=True).clamp_min(1e-300)
 
 
-def label_quality(posterior: Tensor, labels: Tensor, noise: Transition | None) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def label_quality(posterior: Tensor, labels: Tensor, noise: Transition | None) -> npt.NDArray[np.float64]:
     """Return the probability that each label is right, (N,), from out-of-sample posteriors of the true class.
 
     With noise it is D_y·T[y, y] / Σ_i D_i·T[i, y]: how likely the label is if it is right, beside all ways to get it.
@@ -150,10 +170,5 @@ def label_quality(posterior: Tensor, labels: Tensor, noise: Transition | None) -
     found = posterior.double()
     joint = found if noise is None else found * noise.matrix.T[labels]
     quality = joint[rows, labels] / joint.sum(1).clamp_min(1e-300)
-    return quality.clamp(0, 1).numpy()
-
-
-def cross_entropy(label_posterior: Tensor, labels: Tensor, weights: Tensor) -> float:
-    """Return the weighted mean of −log P(label)."""
-    losses = F.nll_loss(label_posterior.clamp_min(1e-12).log(), labels, reduction="none")
-    return float((losses * weights).mean())
+    found_quality: npt.NDArray[np.float64] = quality.clamp(0, 1).numpy()
+    return found_quality

@@ -57,8 +57,8 @@ class SideBySide:
         for one in fitted.trained:
             weights = [next(shares) for _ in one.settings]
             self.say(
-                f"{one.settings[0].kind}: loss {float(one.scores.min()):.4f} on held-out rows after {one.epochs} epochs, "
-                f"{sum(weights):.0%} of the committee".replace("%", " %")
+                f"{one.settings[0].kind}: loss {float(one.scores.min()):.4f} on held-out rows after {one.epochs} "
+                f"epochs, {sum(weights):.0%} of the committee".replace("%", " %")
             )
             for step, scores in one.history:
                 for settings, score in zip(one.settings, scores, strict=True):
@@ -105,9 +105,7 @@ class OnEngine:
         parallel = need("sklearn.utils.parallel", "train")
         # Strategies use torch's global generator, so folds run in processes, never in threads.
         answers = parallel.Parallel(n_jobs=self.jobs)(
-            parallel.delayed(engine.run_fold)(
-                self.settings, self.rows, train, held, loss, self.new_network, noise
-            )
+            parallel.delayed(engine.run_fold)(self.settings, self.rows, train, held, loss, self.new_network, noise)
             for train, held in zip(self.folds.train, self.folds.held, strict=True)
         )
         history = []
@@ -117,9 +115,7 @@ class OnEngine:
             history += [{"fold": fold, "epoch": e + 1, "held_out_loss": s} for e, s in enumerate(one.history)]
         label_posterior, posterior = engine.held_out(self.folds, answers, self.rows)
         epochs = max(len(one.history) for one in answers)
-        return FirstFit(
-            engine.committee_of(answers, loss), label_posterior, posterior, tuple(history), epochs
-        )
+        return FirstFit(engine.committee_of(answers, loss), label_posterior, posterior, tuple(history), epochs)
 
 
 def network_maker(network: Any, features: int) -> Callable[[int], nn.Module]:

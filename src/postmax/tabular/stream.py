@@ -83,16 +83,18 @@ class Stream:
             networks = [make(settings.kind, _SEEDS, features, len(classes), generator, **hidden)]
             weights = [torch.full((_SEEDS,), 1 / _SEEDS)]
         else:
-            networks = [copy.deepcopy(network).float().requires_grad_(True) for network in committee.networks]
+            networks = [
+                copy.deepcopy(network).float().requires_grad_(True)
+                for network in committee.networks
+                if isinstance(network, LaneNetwork)
+            ]
             weights = committee.weights
         optimisers: list[torch.optim.Optimizer] = [
             torch.optim.AdamW(network.parameters(), lr=settings.rate, weight_decay=settings.decay)
             for network in networks
         ]
         recent = torch.zeros(0, len(classes), dtype=torch.float64)
-        stream = cls(
-            networks, weights, optimisers, settings.batch or _BATCH, classes, loss, noise, generator, recent
-        )
+        stream = cls(networks, weights, optimisers, settings.batch or _BATCH, classes, loss, noise, generator, recent)
         stream.passes = int(committee is not None)
         return stream
 

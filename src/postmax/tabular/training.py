@@ -166,7 +166,13 @@ class _Training:
         start: LaneNetwork | None,
     ) -> None:
         first = settings[0]
-        self.settings, self.rows, self.folds, self.loss, self.stop_early = tuple(settings), rows, folds, loss, stop_early
+        self.settings, self.rows, self.folds, self.loss, self.stop_early = (
+            tuple(settings),
+            rows,
+            folds,
+            loss,
+            stop_early,
+        )
         self.generator = torch.Generator().manual_seed(seed)
         lanes, n = folds.train.shape
         hidden = {} if first.kind in ("linear", "additive") else {"width": first.width, "dropout": first.dropout}
@@ -192,8 +198,8 @@ class _Training:
     def run(self) -> Trained:
         total = self.epochs * self.batches
         judged = {math.ceil(total * 2 ** (-i / 2)) for i in range(_JUDGEMENTS)}
-        step, worse, epoch = 0, 0, 0
-        for epoch in range(1, self.epochs + 1):
+        step, worse, epochs = 0, 0, 0
+        for epochs in range(1, self.epochs + 1):  # noqa: B007  (how many there were is asked for later)
             for chosen in self._order().split(self.batch, 1):
                 self._step(chosen, step / total)
                 step += 1
@@ -203,8 +209,8 @@ class _Training:
                 break
         if not self.scores.isfinite().any():
             raise DivergedError(
-                f"the training of {self.settings[0].kind} networks diverged: their loss on held-out rows is not finite. "
-                "Try a smaller learning_rate."
+                f"the training of {self.settings[0].kind} networks diverged: their loss on held-out rows is not "
+                "finite. Try a smaller learning_rate."
             )
         self.network.load_state_dict(self.best)
         self.network.eval()
@@ -217,7 +223,7 @@ class _Training:
             self.posterior,
             self.scores,
             tuple(self.history),
-            epoch,
+            epochs,
         )
 
     def _order(self) -> Tensor:
