@@ -17,7 +17,7 @@ DEFAULTS = {
     ),
     "additive": (Settings("additive", rate=1e-2, decay=0.03, steps=400),),
     "mlp": (Settings("mlp", rate=3e-3, decay=0.1), Settings("mlp", rate=3e-3, decay=5.0)),
-    "residual": (Settings("residual", rate=1e-3, decay=0.1, width=128),),
+    "residual": (Settings("residual", rate=1e-3, decay=0.1, steps=600, width=128),),
 }
 
 

@@ -35,7 +35,8 @@ class SimplestNoise:
     Noise is fitted by maximum likelihood to P(label | x) = Σ_i D_i(x)·T[i, label] with D = softmax(a·s(x) + b), where
     s(x) are the logarithms of out-of-sample posteriors of the label. Twice the difference of the log-likelihoods of a
     full matrix and of symmetric noise is compared with χ² of K(K − 1) − 1 degrees of freedom, at 5 %. If it is larger,
-    the full matrix is used, fitted to unmixed scores as `fpml` does (`postmax.estimation.unmix`).
+    the full matrix is used, fitted to unmixed scores as `fpml` does (`postmax.estimation.unmix`), if in it the right
+    label is the most frequent one of each class.
 
     Otherwise the rate of symmetric noise is fitted to unmixed scores too, unless they explain the labels clearly worse:
     significantly, and by more than 0.01 for each label. Unmixing takes the doubt of the surest rows for noise, which is
@@ -66,7 +67,9 @@ class SimplestNoise:
         if not self.symmetric and len(labels) > 2 * num_classes * (num_classes - 1):
             gain = _full_likelihood(scores, labels) - best
             if gain > 0.5 * _chi_squared(num_classes * (num_classes - 1) - 1):
-                return _fit_full(posterior, labels, ())
+                full = _fit_full(posterior, labels, ())
+                if (full.matrix.diagonal() == full.matrix.amax(1)).all():
+                    return full
         sharper = unmix(posterior, labels).clamp_min(1e-300).log()
         unmixed = _fit_symmetric(sharper, labels, (), _UNMIXED)
         worse = best - _likelihood_of(unmixed, sharper, labels)
