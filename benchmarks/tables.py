@@ -264,6 +264,8 @@ def main() -> None:
         return
     torch.set_num_threads(1)
     args.out.parent.mkdir(parents=True, exist_ok=True)
+    if args.out.exists() and not args.out.read_text().endswith("\n"):  # it was killed while it wrote a line
+        args.out.write_text(args.out.read_text() + "\n")
     for case in todo(tables, args.noises, args.models, args.seeds):
         if case in done:
             continue

@@ -24,6 +24,8 @@ _MOST_BATCH, _FEWEST_BATCH, _BATCHES = 256, 16, 8
 _WARM_UP = 0.1
 # Networks are judged after 2^(-i/2) of all steps. They stop if so many judgements in a row were worse than the best.
 _JUDGEMENTS, _PATIENCE = 14, 4
+# Held-out rows are judged in parts, so that their pieces do not fill the memory.
+_NUMBERS_AT_ONCE = 2**24
 
 
 @dataclass(frozen=True)
@@ -254,7 +256,9 @@ class _Training:
         """Judge all lanes on their held-out rows. Return whether a candidate is better than before."""
         self.network.eval()
         held, lanes = self.folds.held, len(self.folds.held)
-        logits = self.network(self.rows.features[held.repeat(len(self.settings), 1)]).double()
+        size = max(1, _NUMBERS_AT_ONCE // (self.network.lanes * max(self.network.inputs, self.settings[0].width)))
+        some = [rows.repeat(len(self.settings), 1) for rows in held.split(size, 1)]
+        logits = torch.cat([self.network(self.rows.features[rows]) for rows in some], 1).double()
         found = []
         for reading in (self.loss.label_posterior, self.loss.posterior):
             parts = reading(logits.flatten(0, 1)).view(len(self.settings), lanes, held.shape[1], -1)
