@@ -33,9 +33,19 @@ EXPECTED_FAILURES = {
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
-    [pm.FPMLClassifier(max_iter=8, random_state=0)], expected_failed_checks=lambda _: EXPECTED_FAILURES
+    [pm.FPMLClassifier(network="linear", max_iter=8, random_state=0)],
+    expected_failed_checks=lambda _: EXPECTED_FAILURES,
 )
 def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    [pm.FPMLClassifier(max_iter=8, random_state=0)], expected_failed_checks=lambda _: EXPECTED_FAILURES
+)
+def test_scikit_learns_checks_of_the_whole_committee(estimator, check):
     check(estimator)
 
 
