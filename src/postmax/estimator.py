@@ -76,7 +76,7 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             names or places of columns, also of columns of numbers.
         warm_start: Whether `fit` goes on from the networks of the last `fit`, if they have the same shape.
         random_state: A seed, or a generator of numpy.
-        n_jobs: How many folds of a `method` are trained at the same time, and the `n_jobs` of nothing else.
+        n_jobs: How many folds of a `method`, or of a network of your own, are trained at the same time.
         verbose: Whether lines about the progress are written to standard error.
 
     Attributes:
