@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from postmax import transition as transition
     from postmax.errors import InputError
     from postmax.estimation import TransitionEstimate, estimate_transition
+    from postmax.estimator import FPMLClassifier
     from postmax.labels import encode_labels
     from postmax.losses import FPMLLoss
     from postmax.runs import Predictor, load
     from postmax.transition import NoisyLabels, Transition
 
 __all__ = [
+    "FPMLClassifier",
     "FPMLLoss",
     "InputError",
     "NoisyLabels",
@@ -50,6 +52,7 @@ _MODULES = (
     *("plugins", "registry", "tables", "transition"),
 )
 _HOMES = {
+    "FPMLClassifier": "postmax.estimator",
     "FPMLLoss": "postmax.losses",
     "InputError": "postmax.errors",
     "NoisyLabels": "postmax.transition",

@@ -7,7 +7,7 @@ import torch
 from synthetic import MATRICES, problem, random_probabilities
 
 from postmax.estimation import unmix as module
-from postmax.estimation.unmix import _undo, labels_of_the_surest, unmix
+from postmax.estimation.unmix import labels_of_the_surest, undo, unmix
 
 
 def naive_undo(row, matrix, steps):
@@ -27,7 +27,7 @@ def test_the_steps_are_those_of_plain_loops_and_climb(k):
     matrix = MATRICES[k].matrix.clamp_min(1e-3)
     matrix = matrix / matrix.sum(1, keepdim=True)
     p = random_probabilities(6, k, sharpness=1)
-    found = _undo(p, matrix)
+    found = undo(p, matrix)
     for row, mine in zip(p.tolist(), found.tolist(), strict=True):
         expected, objective = naive_undo(row, matrix.tolist(), 100)
         assert mine == pytest.approx(expected)
@@ -40,13 +40,13 @@ def test_the_clean_posterior_is_a_fixed_point_of_the_steps(monkeypatch, k):
     """With p = Tᵀd inside the simplex the maximum is d itself; many steps get there."""
     monkeypatch.setattr(module, "_FEWEST_STEPS", 3000)
     clean = random_probabilities(20, k, sharpness=0.5)
-    torch.testing.assert_close(_undo(clean @ MATRICES[k].matrix, MATRICES[k].matrix), clean, atol=1e-6, rtol=0)
+    torch.testing.assert_close(undo(clean @ MATRICES[k].matrix, MATRICES[k].matrix), clean, atol=1e-6, rtol=0)
 
 
 def test_plateaus_become_corners():
     """A row whose noisy posterior is a row of T is surely of that class."""
     matrix = MATRICES[3].matrix
-    assert (_undo(matrix, matrix).diagonal() > 0.99).all()
+    assert (undo(matrix, matrix).diagonal() > 0.99).all()
 
 
 def test_the_result_is_positive_also_where_the_posterior_is_zero():
@@ -59,7 +59,7 @@ def test_the_result_is_positive_also_where_the_posterior_is_zero():
 def test_rows_keep_their_order():
     """Also beyond the levels of T, where an inverse followed by a projection puts all of them in one corner."""
     first = torch.linspace(0.01, 0.99, 300, dtype=torch.float64)
-    clean = _undo(torch.stack([first, 1 - first], 1), MATRICES[2].matrix)
+    clean = undo(torch.stack([first, 1 - first], 1), MATRICES[2].matrix)
     scores = clean.log()[:, 0] - clean.log()[:, 1]
     assert (scores[1:] > scores[:-1]).all()
 

@@ -25,7 +25,7 @@ def unmix(probabilities: Tensor, labels: Tensor) -> Tensor:
     first_guess = labels_of_the_surest(probabilities, labels)
     parts, done = [], 0
     for chunk in probabilities.split(_chunk_rows(len(first_guess))):
-        parts.append(_undo(chunk, first_guess))
+        parts.append(undo(chunk, first_guess))
         done += len(chunk)
         tell(Stage("unmixing the probabilities", done, len(probabilities), "rows"))
     return torch.cat(parts)
@@ -46,10 +46,23 @@ def labels_of_the_surest(probabilities: Tensor, labels: Tensor) -> Tensor:
     return normalise_rows(counted)
 
 
-def _undo(noisy: Tensor, matrix: Tensor) -> Tensor:
+def undo(noisy: Tensor, matrix: Tensor, steps: int | None = None) -> Tensor:
+    """Return the posterior of the true class behind that of the noisy label, for a known matrix; see `unmix`.
+
+    Args:
+        noisy: (N, K), P(label | x).
+        matrix: The transition matrix, in the same precision.
+        steps: How many multiplicative steps are made from the uniform posterior; by default up to a hundred.
+
+    Example:
+        >>> matrix = torch.tensor([[0.7, 0.3], [0.1, 0.9]])
+        >>> undo(torch.tensor([[0.34, 0.66]]), matrix, steps=500)
+        tensor([[0.4000, 0.6000]])
+    """
     k = len(matrix)
+    steps = max(_FEWEST_STEPS, min(_MOST_STEPS, 10_000 // k)) if steps is None else steps
     clean = torch.full_like(noisy, 1 / k)
-    for _ in range(max(_FEWEST_STEPS, min(_MOST_STEPS, 10_000 // k))):
+    for _ in range(steps):
         clean = clean * ((noisy / (clean @ matrix).clamp_min(1e-300)) @ matrix.T)
     return clean
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from postmax.train.config import Choice, RunConfig
 from postmax.train.evaluation import ROWS_AT_ONCE, Evaluator
 from postmax.train.lanes import LaneBatches
 from postmax.train.memory import keep_freed_memory
-from postmax.train.method_noise import Estimate, MethodNoise, estimate_from_rows
+from postmax.train.method_noise import Estimate, MethodNoise, NoiseAnswers, estimate_from_rows
 from postmax.train.metrics import Truth
 from postmax.train.precision import check_precision
 from postmax.train.prepare import SeedData, prepare, views_of
@@ -78,7 +78,7 @@ def build(config: RunConfig, *, estimate: Estimate = estimate_from_rows) -> Buil
         DataError: If the data cannot be read.
     """
     check_names(config.loss)
-    fabric = _fabric(config)
+    fabric = make_fabric(config)
     if fabric.device.type == "cpu":
         keep_freed_memory()
     data = tuple(prepare(config, seed) for seed in config.seeds)
@@ -126,7 +126,34 @@ def _one_seed(
     config: RunConfig, data: Sequence[SeedData], views: Views, fabric: Fabric, noise: MethodNoise
 ) -> OneSeedTrainer:
     part, seed = data[0], config.seeds[0]
-    train, size = part.train, min(config.batch_size, len(part.train))
+
+    def new_network(number: int, outputs: int | None) -> nn.Module:
+        return _network(config, part.train, views, seed, number, outputs)
+
+    return one_seed_trainer(config, part.train, views, fabric, _loss(config.loss, part.transition), new_network, noise)
+
+
+def one_seed_trainer(
+    config: RunConfig,
+    train: Dataset,
+    views: Views,
+    fabric: Fabric,
+    loss: Loss,
+    new_network: Callable[[int, int | None], nn.Module],
+    noise: NoiseAnswers,
+) -> OneSeedTrainer:
+    """Return the training loop for one seed of any method, on rows that may come from anywhere.
+
+    Args:
+        config: The settings. Those about data, model and loss are not read, except the sizes of small images.
+        train: The training rows with their noisy labels.
+        views: How rows are augmented.
+        fabric: Computes gradients.
+        loss: The loss, with reduction "none".
+        new_network: Makes network `number` of the seed, with so many outputs; None for one output for each class.
+        noise: Answers what the method asks about the noise.
+    """
+    seed, size = config.seeds[0], min(config.batch_size, len(train))
     batches = Batches(
         train,
         size,
@@ -138,16 +165,13 @@ def _one_seed(
     )
     plain = Batches(train, ROWS_AT_ONCE, augment=views, views=("none",), shuffle=False, device=fabric.device)
 
-    def new_network(number: int, outputs: int | None) -> nn.Module:
-        return _network(config, train, views, seed, number, outputs)
-
     def seed_module(name: str) -> None:
         set_random_numbers(generator_for(seed, "module", name).initial_seed())
 
     resources = Resources(config, fabric, new_network, seed_module, len(train), train.num_classes)
     setup = methods.Setup(
         train=replace(train, labels=train.labels.to(fabric.device), clean_labels=None),
-        loss=_loss(config.loss, part.transition),
+        loss=loss,
         epochs=config.epochs,
         batch_size=size,
         device=fabric.device,
@@ -161,7 +185,7 @@ def _one_seed(
         transition=noise.transition,
     )
     method = methods.get(config.method.name, setup, **config.method.options)
-    return OneSeedTrainer(config, method, resources, fabric, batches, plain, _truth(data, fabric.device))
+    return OneSeedTrainer(config, method, resources, fabric, batches, plain, _truth([train], fabric.device))
 
 
 def _side_by_side(config: RunConfig, data: Sequence[SeedData], views: Views, fabric: Fabric) -> SideBySideTrainer:
@@ -173,7 +197,7 @@ def _side_by_side(config: RunConfig, data: Sequence[SeedData], views: Views, fab
     batches = LaneBatches(trains, config.seeds, config.batch_size, augment=views, device=fabric.device)
     networks = StackedNetworks([_network(config, trains[0], views, seed) for seed in config.seeds])
     losses = _losses(config.loss, [part.transition for part in data])
-    return SideBySideTrainer(config, networks, losses, fabric, batches, _truth(data, fabric.device))
+    return SideBySideTrainer(config, networks, losses, fabric, batches, _truth(trains, fabric.device))
 
 
 def _loss(loss: Choice, transition: Transition | None) -> Loss:
@@ -197,7 +221,12 @@ def _refuse(options: Mapping[str, object], section: str, taken: Sequence[str]) -
             raise InputError(f"{section}.{name} is not a setting: it follows from the data and the loop.")
 
 
-def _fabric(config: RunConfig) -> Fabric:
+def make_fabric(config: RunConfig) -> Fabric:
+    """Return what puts networks on the device of a run, in its precision, and computes gradients.
+
+    Raises:
+        InputError: If this machine does not have the device or the precision.
+    """
     # Fabric takes as long to import as torch itself, so it is imported when a run is built.
     make: type[Fabric] = need("lightning_fabric", "train").Fabric
     if not logging.getLogger().handlers:  # then Fabric writes to standard error, in each run, what the user asked for
@@ -266,9 +295,9 @@ def _some_rows(train: Dataset, views: Views, count: int) -> Tensor:
     return batch.inputs
 
 
-def _truth(data: Sequence[SeedData], device: torch.device) -> Truth:
-    clean = [part.train.clean_labels for part in data if part.train.clean_labels is not None]
-    return Truth(_stack([part.train.labels for part in data], device), _stack(clean, device) if clean else None)
+def _truth(trains: Sequence[Dataset], device: torch.device) -> Truth:
+    clean = [train.clean_labels for train in trains if train.clean_labels is not None]
+    return Truth(_stack([train.labels for train in trains], device), _stack(clean, device) if clean else None)
 
 
 def _stack(labels: Sequence[Tensor], device: torch.device) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 from postmax.data import Dataset
 from postmax.estimation import TransitionEstimate
@@ -18,6 +19,18 @@ Estimate = Callable[[Dataset], TransitionEstimate]
 def estimate_from_rows(train: Dataset) -> TransitionEstimate:
     """Return the noise of training labels, estimated from the training rows alone, and kept for the next run."""
     return estimated_noise(train, rows_to_estimate_from(train))
+
+
+class NoiseAnswers(Protocol):
+    """Answers what a method asks about the noise; see `postmax.methods.Setup`."""
+
+    def estimate(self) -> TransitionEstimate:
+        """Return the noise, estimated from the training rows alone."""
+        ...
+
+    def transition(self) -> Transition:
+        """Return the noise that the settings name."""
+        ...
 
 
 class MethodNoise:

@@ -15,6 +15,13 @@ WITH_GRADIENT = 3
 _FEATURES = "features"
 
 
+def unwatch(network: nn.Module) -> None:
+    """Stop counting what goes through a network and its parts, for use outside of the loop: it can be pickled again."""
+    for module in network.modules():
+        module._forward_pre_hooks.clear()
+        vars(module).pop(_FEATURES, None)
+
+
 class Work:
     """Counts the passes of rows through networks, and the operations that they take.
 
