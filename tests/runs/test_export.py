@@ -129,7 +129,7 @@ def simplex(q):
         ({"name": "fpml", "divergence": "gan", "correction": "posterior"}, lambda z: 1 / (1 + np.exp(-z))),
         ({"name": "fpml", "divergence": "gan", "correction": "forward"}, np.exp),
     ],
-    ids=str,
+    ids=["ce", "sl", "kl-exp", "kl-softplus", "gan-posterior", "gan-forward"],
 )
 def test_plain_weights_can_be_used_with_numpy_alone(tmp_path, loss, ratio):
     """Every step as the description says it, without torch and postmax."""
