@@ -77,7 +77,7 @@ def learn(
 ) -> Iterator[None]:
     """Train a network on some of the images. It yields after each step, so that several can learn together."""
     config = OptimiserConfig(
-        name="sgd", lr=_RATE * plan.batch / _BATCH, momentum=0.85, nesterov=True, weight_decay=1.3e-3, bias_rate=64
+        name="sgd", lr=_RATE * plan.batch / _BATCH, momentum=0.85, nesterov=True, weight_decay=1.3e-3, bias_rate=8
     )
     parameters = list(network.parameters())
     optimiser = ScheduledOptimiser(make_optimiser(config, parameters), parameters, config, _SCHEDULE)
