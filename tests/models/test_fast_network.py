@@ -121,6 +121,12 @@ def test_test_shifts_are_the_weighted_mean_over_six_views():
         assert torch.equal(shifting.train()(rows), plain.train()(rows))
 
 
+def test_the_last_layer_without_a_bias():
+    made, rows = network(bias=False), torch.randn(4, 3, 12, 12, dtype=torch.float64)
+    assert made.fc.bias is None
+    torch.testing.assert_close(made(rows), made.features(rows) @ made.fc.weight.T)
+
+
 def test_frozen_parts_are_saved_but_not_learnt():
     made = network()
     learnt = {name for name, _ in made.named_parameters()}

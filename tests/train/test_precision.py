@@ -215,7 +215,7 @@ def test_fabric_does_not_write_what_the_user_asked_for():
         "from small_runs import small_config\n"
         "from postmax.train import build\n"
         "build.check_precision = lambda *_: None  # nothing is computed\n"
-        "build._fabric(small_config('precision=bf16-mixed'))\n"
+        "build.make_fabric(small_config('precision=bf16-mixed'))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=_path())
     assert done.stderr == ""

@@ -40,6 +40,8 @@ class Fast(Network):
             its mirror image. This is for images whose mirror image shows the same thing.
         test_shifts: Whether the network, in evaluation mode, also looks at the image shifted by one pixel to the upper
             left and to the lower right. Both together have the weight of the image itself.
+        bias: Whether the last layer has a bias. A loss that looks at each class by itself, such as SL-PML, needs it to
+            learn how probable a class is at all; softmax does not need it.
 
     Raises:
         InputError: If the rows are not images, the images are too small, or an argument has an impossible value.
@@ -60,11 +62,12 @@ class Fast(Network):
         width: int = 32,
         test_flips: bool = False,
         test_shifts: bool = False,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         if not is_count(width):
             raise InputError(f"width counts the channels of the first block, a whole number; got {width!r}.")
-        for name, value in (("test_flips", test_flips), ("test_shifts", test_shifts)):
+        for name, value in (("test_flips", test_flips), ("test_shifts", test_shifts), ("bias", bias)):
             if not isinstance(value, bool):
                 raise InputError(f"{name} is true or false; got {value!r}.")
         channels, _, _ = check_image("fast", input_shape, least=9, instead="'mlp'")
@@ -73,8 +76,7 @@ class Fast(Network):
         first = len(self.whitening.filters)
         wide = 4 * width
         self.blocks = nn.Sequential(_Block(first, width), _Block(width, wide), _Block(wide, wide))
-        # A loss that looks at each class by itself, such as SL-PML, first learns how probable a class is at all.
-        self.fc = nn.Linear(wide, check_classes(num_classes))
+        self.fc = nn.Linear(wide, check_classes(num_classes), bias=bias)
 
     def look_at(self, inputs: Tensor) -> None:
         """Compute the whitening layer from training images."""

@@ -26,7 +26,7 @@ from postmax.transition import Transition
 from postmax.transition.noisy_labels import sha256_of_labels
 
 # Raise these numbers when the estimate for the same features, or for the same images, changes.
-_GENERATION, _IMAGE_GENERATION = 1, 2
+_GENERATION, _IMAGE_GENERATION = 1, 1
 # Enough for an interval, by Student's t, and little beside the time that the estimate itself takes.
 REPLICATES = 20
 # Larger images would take longer, and the small network that learns them is not made for them.

@@ -64,9 +64,9 @@ def make_network(images: Tensor, augment: Augment, num_classes: int, seed: int, 
     shape = tuple(images.shape[1:])
     with torch.random.fork_rng(devices=[]):
         seed_network(seed, number)
-        network = models.get(
-            "fast", num_classes=num_classes, input_shape=shape, width=_WIDTH, test_flips=bool(augment.flip)
-        )
+        # Softmax needs no bias, and at the rate at which biases learn here that of the last layer would leap.
+        options = {"width": _WIDTH, "test_flips": bool(augment.flip), "bias": False}
+        network = models.get("fast", num_classes=num_classes, input_shape=shape, **options)
     some = torch.linspace(0, len(images) - 1, min(network.rows_before_training, len(images))).long()
     network.look_at(augment.evaluation()(images[some]))
     return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
@@ -77,7 +77,7 @@ def learn(
 ) -> Iterator[None]:
     """Train a network on some of the images. It yields after each step, so that several can learn together."""
     config = OptimiserConfig(
-        name="sgd", lr=_RATE * plan.batch / _BATCH, momentum=0.85, nesterov=True, weight_decay=1.3e-3, bias_rate=8
+        name="sgd", lr=_RATE * plan.batch / _BATCH, momentum=0.85, nesterov=True, weight_decay=1.3e-3, bias_rate=64
     )
     parameters = list(network.parameters())
     optimiser = ScheduledOptimiser(make_optimiser(config, parameters), parameters, config, _SCHEDULE)
