@@ -366,7 +366,7 @@ def test_partial_fit_after_fit_keeps_what_was_learnt(iris):
         ({"loss": "gce", "correction": "forward"}, "leave out the loss"),
         ({"method": "co-teachin"}, "co-teaching"),
         ({"estimator": StandardScaler()}, "classifier of scikit-learn"),
-        ({"max_iter": 0}, "above 0"),
+        ({"max_iter": 0}, "max_iter must be a whole number, 1 or more"),
         ({"n_folds": 1}, "2 or more"),
         ({"categorical_features": ["colour"]}, "colour"),
     ],

@@ -22,12 +22,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from postmax.losses import Loss
-from postmax.registry import unknown_name
 from postmax.tabular.candidates import candidates, fold_count, repeat_count
+from postmax.tabular.checks import check_settings
 from postmax.tabular.columns import Encoder
 from postmax.tabular.committee import Committee
 from postmax.tabular.given_noise import noise_of
-from postmax.tabular.learning import CORRECTIONS, Learnt, LossChoice, learn
+from postmax.tabular.learning import Learnt, LossChoice, learn
 from postmax.tabular.networks import BUILDERS
 from postmax.tabular.noise import label_quality
 from postmax.tabular.reading import encode_first, encode_more, read_labels, read_rows
@@ -164,7 +164,7 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         Raises:
             InputError: If the rows or a setting cannot be used.
         """
-        self._check_settings()
+        check_settings(self)
         columns, names, categorical = read_rows(self, X, reset=True)
         given, weights = read_labels(y, len(columns[0]), sample_weight)
         self.classes_, labels = encode_first(given, weights)
@@ -202,7 +202,7 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             classes: All classes; needed in the first call, unless there was a `fit`.
             sample_weight: How much each row counts.
         """
-        self._check_settings()
+        check_settings(self)
         if self.estimator is not None or self.method is not None or not self._is_lane_network:
             raise InputError("partial_fit trains the networks of postmax: leave out estimator, method and network.")
         stream = getattr(self, "_stream", None)
@@ -365,19 +365,6 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         return self._encoder.encode(columns)
 
     # ---- Small parts ----
-
-    def _check_settings(self) -> None:
-        if self.correction not in CORRECTIONS:
-            raise unknown_name("correction", str(self.correction), CORRECTIONS)
-        if isinstance(self.network, str) and self.network != "auto" and self.network not in BUILDERS:
-            from postmax import models  # noqa: PLC0415
-
-            if self.network not in models.names():
-                raise unknown_name("network", self.network, ("auto", *BUILDERS, *models.names()))
-        for name in ("max_iter", "batch_size", "learning_rate"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise InputError(f"{name} must be above 0, got {value!r}.")
 
     @property
     def _committee(self) -> Committee:

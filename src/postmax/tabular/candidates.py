@@ -68,7 +68,7 @@ def fold_count(wanted: int | None, rows: int) -> int:
         InputError: If fewer than two folds are wanted.
     """
     if wanted is not None and wanted < 2:
-        raise InputError(f"cv is the number of folds, 2 or more, and not {wanted}.")
+        raise InputError(f"n_folds is the number of folds, 2 or more, and not {wanted}.")
     usual = 3 if rows >= _MANY_ROWS else 5
     return max(2, min(wanted or usual, rows // 2))
 

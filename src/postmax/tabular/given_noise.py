@@ -31,6 +31,12 @@ def noise_of(noise: Any, classes: tuple[str | int, ...]) -> Transition | str | N
     if isinstance(noise, str):
         return parse_noise(noise, len(classes), classes)
     if isinstance(noise, Real):
+        most = (len(classes) - 1) / len(classes)
+        if not 0 <= float(noise) < most:
+            raise InputError(
+                f"noise={noise} is not a rate of symmetric noise that can be removed: for {len(classes)} classes it is "
+                f"0 or more and below {most:.3g}, where labels would say nothing."
+            )
         return Transition.symmetric(len(classes), float(noise))
     found = Transition(noise)
     if found.num_classes != len(classes):

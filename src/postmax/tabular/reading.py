@@ -58,11 +58,26 @@ def read_labels(labels: Any, rows: int, sample_weight: Any) -> tuple[Array, Tens
     if labels is None:
         raise InputError("requires y to be passed, but the target y is None.")
     found = column_or_1d(labels.to_numpy() if hasattr(labels, "to_numpy") else labels, warn=True)
+    _check_all_there(found)
     check_classification_targets(found)
     if len(found) != rows:
         raise InputError(f"inconsistent numbers of samples: {rows} rows, but {len(found)} labels.")
     weights = _check_sample_weight(sample_weight, found[:, None], ensure_non_negative=True)
     return found, torch.from_numpy(weights.astype(np.float32))
+
+
+def _check_all_there(labels: Array) -> None:
+    """Check that no label is missing: None, NaN or pandas' NA. NaN among numbers is left to scikit-learn."""
+    if labels.dtype != object:
+        return
+    missing = [
+        i for i, label in enumerate(labels) if label is None or type(label).__name__ == "NAType" or label != label
+    ]
+    if missing:
+        raise InputError(
+            f"Input y contains NaN: {len(missing)} of {len(labels)} labels are missing, the first one at index "
+            f"{missing[0]}. Leave these rows out, for example with X[y.notna()], y[y.notna()]."
+        )
 
 
 def encode_first(labels: Array, weights: Tensor) -> tuple[Array, Tensor]:
