@@ -4,6 +4,7 @@ import csv
 import datetime as dt
 import io
 import json
+import shlex
 import subprocess
 import sys
 
@@ -219,8 +220,9 @@ def test_arrays_and_images(capsys, tmp_path):
 
 def test_the_reader_of_the_output_may_stop_early(model):
     """As in `postmax predict … | head`."""
-    command = f"{sys.executable} -m postmax predict {model / 'run'} {model / 'train.csv'} | head -n 2"
-    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False)
+    predict = shlex.join([sys.executable, "-m", "postmax", "predict", str(model / "run"), str(model / "train.csv")])
+    command = f"set -o pipefail; {predict} | head -n 2"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert done.stdout.startswith("prediction,")
     assert done.stderr == ""
