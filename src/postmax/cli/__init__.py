@@ -49,6 +49,11 @@ def _run(arguments: list[str]) -> None:
             from postmax.cli.app import app  # noqa: PLC0415  (it needs the extra "cli")
 
         app(arguments, prog_name="postmax")
+    except SystemExit as end:
+        # click ends with code 1 where the reader of the output has ended, and wraps the stream.
+        if type(sys.stdout).__name__ == "PacifyFlushWrapper":
+            raise BrokenPipeError from end
+        raise
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("typer", "rich"):
             raise
