@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from postmax.estimation import TransitionEstimate, estimate_transition
     from postmax.estimator import FPMLClassifier
     from postmax.labels import encode_labels
+    from postmax.loading import load
     from postmax.losses import FPMLLoss
-    from postmax.runs import Predictor, load
+    from postmax.runs import Predictor
     from postmax.transition import NoisyLabels, Transition
 
 __all__ = [
@@ -61,7 +62,7 @@ _HOMES = {
     "TransitionEstimate": "postmax.estimation",
     "encode_labels": "postmax.labels",
     "estimate_transition": "postmax.estimation",
-    "load": "postmax.runs",
+    "load": "postmax.loading",
 }
 
 

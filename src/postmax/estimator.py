@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from postmax.data.row_form import RowForm
 from postmax.losses import Loss
 from postmax.tabular.candidates import candidates, fold_count, repeat_count
 from postmax.tabular.checks import check_settings
@@ -31,6 +33,8 @@ from postmax.tabular.learning import Learnt, LossChoice, learn
 from postmax.tabular.networks import BUILDERS
 from postmax.tabular.noise import label_quality
 from postmax.tabular.reading import encode_first, encode_more, read_labels, read_rows
+from postmax.tabular.saved import SavedClassifier
+from postmax.tabular.saving import row_form, saved_classifier
 from postmax.tabular.strategies import OnEngine, SideBySide, check_outputs, network_maker
 from postmax.tabular.stream import Stream
 from postmax.tabular.training import Folds, Rows
@@ -363,6 +367,56 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         check_is_fitted(self)
         columns, _, _ = read_rows(self, rows, reset=False)
         return self._encoder.encode(columns)
+
+    # ---- Keeping ----
+
+    def save(self, folder: str | Path) -> None:
+        """Write what is needed to predict into a folder, which is made if it does not exist. Nothing is pickled.
+
+        `postmax.load(folder)` and `postmax predict` read it, with scikit-learn or without.
+
+        Raises:
+            InputError: If it has a part that cannot be made again from a file, such as a classifier of scikit-learn.
+            DataError: If the folder cannot be written.
+
+        Example:
+            >>> import tempfile
+            >>> import postmax as pm
+            >>> rows, labels = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+            >>> model = pm.FPMLClassifier(network="linear", random_state=0).fit(rows, labels)
+            >>> folder = tempfile.mkdtemp()
+            >>> model.save(folder)
+            >>> bool(np.allclose(pm.load(folder).predict_proba(rows), model.predict_proba(rows), atol=1e-6))
+            True
+        """
+        from postmax.loading import predictor_of  # noqa: PLC0415  (few need it)
+
+        predictor_of(self.saved()).save(folder)
+
+    def saved(self, rows: RowForm | None = None) -> SavedClassifier:
+        """Return what `save` keeps.
+
+        Args:
+            rows: What the rows are and how they are read, if they were read from a file; None for rows in memory.
+
+        Raises:
+            InputError: If it cannot be kept.
+        """
+        check_is_fitted(self)
+        if self._wrapped is not None:
+            raise InputError(
+                f"the {type(self.estimator).__name__} in this classifier is not saved, because it could only be "
+                "pickled. Leave out estimator=, or keep it with a tool for scikit-learn, such as skops."
+            )
+        low, high = self.noise_rate_interval_
+        about = {
+            "noise_rate": self.noise_rate_,
+            "noise_rate_interval": [float(low), float(high)],
+            "transition": self.transition_.matrix.tolist(),
+            "rows": len(self.label_quality_),
+        }
+        form = rows or row_form(self._encoder, self.n_features_in_, named=hasattr(self, "feature_names_in_"))
+        return saved_classifier(self._learnt, self._encoder, tuple(map(str, self.classes_.tolist())), form, about)
 
     # ---- Small parts ----
 

@@ -17,6 +17,7 @@ from postmax.errors import InputError, MissingDependency
 from postmax.runs import Predictor, execute
 from postmax.runs.model_file import SavedModel
 from postmax.runs.onnx_file import INPUT, OUTPUT, write_onnx
+from postmax.runs.trained_model import TrainedModel
 from postmax.train import make_config
 from postmax.train.scaling import Scaling
 
@@ -37,7 +38,7 @@ def a_model(loss, **changes):
         "loss": loss,
         "transition": NOISE.matrix,
     }
-    return Predictor([SavedModel(**{**content, **changes})], device="cpu")
+    return Predictor([TrainedModel(SavedModel(**{**content, **changes}))], device="cpu")
 
 
 def in_onnxruntime(path, rows):
@@ -168,6 +169,6 @@ def test_names_and_seeds_that_cannot_be_exported(tmp_path):
     one, other = a_model({"name": "ce"}), a_model({"name": "ce"}, seed=1, seeds=(0, 1))
     with pytest.raises(InputError, match=r"m.pt: a model is exported to an .onnx file"):
         one.export(tmp_path / "m.pt")
-    both = Predictor([one.models[0].saved, other.models[0].saved], device="cpu")
+    both = Predictor([one.models[0], other.models[0]], device="cpu")
     with pytest.raises(InputError, match=r"there are several seeds \(0, 1\). Choose one"):
         both.export(tmp_path / "m.safetensors")

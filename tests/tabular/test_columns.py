@@ -66,8 +66,8 @@ def test_types_of_frames(package):
     frame = frames.DataFrame({"n": [1, None, 3], "t": ["x", "y", None], "b": [True, False, True]})
     columns, names, categorical = frame_columns(frame)
     encoder, features = Encoder.fit(columns, names, categorical)
-    assert [one.kind for one in encoder.columns] == ["numbers", "categories", "numbers"]
-    assert features.shape == (3, 2 + 3 + 1)
+    assert [one.kind for one in encoder.columns] == ["numbers", "categories", "categories"]
+    assert features.shape == (3, 2 + 3 + 2)
 
 
 def test_pandas_types():

@@ -39,7 +39,7 @@ def test_lanes_do_not_touch_each_other(kind):
 def test_pieces_add_up_to_the_number():
     """Between its smallest and its largest value, a number is a linear function of its pieces."""
     values = torch.randn(500, 1, generator=torch.Generator().manual_seed(0))
-    encode = PiecewiseLinear(values)
+    encode = PiecewiseLinear.fit(values)
     pieces = encode(values) + encode.centre
     assert encode.size == 8
     torch.testing.assert_close((pieces / encode.scale).sum(1) + encode.low[0], values[:, 0], atol=1e-5, rtol=0)

@@ -29,7 +29,7 @@ BUILD = 'build(make_config({"data": {"name": "digits"}, "accelerator": "cpu"}))'
 def told(first: str, **settings: str) -> tuple[str, int]:
     """Whether memory is kept, and how many new pages a later block of 64 MB takes, the least of five.
 
-    One small allocation in between may sit where the block was. The next block then needs new pages, with memory kept too.
+    A small allocation may sit where the block was. Then the next block needs new pages, though memory is kept.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
     environment |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **settings}

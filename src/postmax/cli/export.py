@@ -9,7 +9,7 @@ import typer
 
 from postmax.cli.live import show_stages
 from postmax.cli.outputs import spare
-from postmax.runs import load
+from postmax.loading import load
 from postmax.runs.export import files_of
 
 

@@ -20,8 +20,8 @@ from postmax.data.number_text import Decimal
 from postmax.data.problems import columns_from_text
 from postmax.data.row_form import NewReading
 from postmax.data.table_encoder import Unknown
+from postmax.loading import load
 from postmax.progress import Stage, tell
-from postmax.runs import load
 
 _SHOWN = 10
 

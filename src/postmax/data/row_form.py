@@ -43,6 +43,17 @@ class RowForm:
         """The attributes that say how a file is read, as plain values."""
         return {"missing": self.missing, "decimal": self.decimal, "encoding": self.encoding, "size": self.size}
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the form as plain values, for a JSON file."""
+        table = None if self.table is None else self.table.to_dict()
+        return {"shape": list(self.shape), "table": table, "reading": self.reading}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> RowForm:
+        """Return the form that `to_dict` described."""
+        table = None if content["table"] is None else TableReading.from_dict(content["table"])
+        return cls(tuple(content["shape"]), table, **content["reading"])
+
     def fills(self, reading: NewReading) -> bool:
         """Return whether missing numbers are filled in."""
         return (reading.missing or self.missing) == "median"

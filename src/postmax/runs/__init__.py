@@ -3,7 +3,6 @@
 from postmax.runs.checkpoint import DamagedRun
 from postmax.runs.execution import Progress, execute
 from postmax.runs.folder import RunFolder
-from postmax.runs.loading import load
 from postmax.runs.predictor import Predictor
 
-__all__ = ["DamagedRun", "Predictor", "Progress", "RunFolder", "execute", "load"]
+__all__ = ["DamagedRun", "Predictor", "Progress", "RunFolder", "execute"]

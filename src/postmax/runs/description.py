@@ -92,6 +92,6 @@ def _probabilities(loss: Loss, classes: int) -> dict[str, Any]:
 
 def _example(model: TrainedModel) -> dict[str, Any]:
     """Return a few rows and their probabilities, with which a program of one's own can be checked."""
-    rows = example_rows(model.saved, _EXAMPLES)
+    rows = example_rows(model, _EXAMPLES)
     with torch.no_grad():
         return {"rows": rows.tolist(), "probabilities": model(rows).tolist()}

@@ -13,6 +13,7 @@ from safetensors.torch import save as to_bytes
 from postmax.errors import InputError
 from postmax.files import atomic_write
 from postmax.runs.description import describe
+from postmax.runs.trained_model import TrainedModel
 
 if TYPE_CHECKING:
     from postmax.runs.predictor import Predictor
@@ -72,7 +73,13 @@ def export(predictor: Predictor, path: Path) -> Exported:
     if len(predictor.models) > 1:
         seeds = ", ".join(map(str, predictor.seeds))
         raise InputError(f"a .safetensors file holds one model, and there are several seeds ({seeds}). Choose one.")
-    content, tensors = describe(predictor.models[0].saved)
+    model = predictor.models[0]
+    if not isinstance(model, TrainedModel):
+        raise InputError(
+            "several kinds of networks have no description that a person would follow. Export to an .onnx file: it has "
+            "all of them inside."
+        )
+    content, tensors = describe(model.saved)
     with atomic_write(weights) as file:
         file.write(to_bytes(tensors))
     with atomic_write(about) as file:

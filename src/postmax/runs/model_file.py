@@ -6,30 +6,22 @@ what the network is, and how its outputs become probabilities. docs/predicting.m
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from postmax.data.row_form import RowForm
-from postmax.data.table_reading import TableReading
-from postmax.errors import DataError
-from postmax.files import existing_file
 from postmax.methods.parts.answers import LABEL_NOISE, Composition
-from postmax.runs.checkpoint import digest
 from postmax.runs.pixels import Pixels
+from postmax.runs.sealed_file import DAMAGED, Sealed, damaged, seal, unseal
 from postmax.train.scaling import Scaling
 from postmax.version import __version__
 
 FORMAT = 3
-_NAME = "postmax model"
-_KEY = "postmax"
+KIND = "postmax model"
 # A name that no weight of a network can have.
 TRANSITION = "postmax/transition"
 
@@ -80,20 +72,19 @@ class SavedModel:
         """The name of the file: with the seed, if there are several."""
         return "model.safetensors" if len(self.seeds) == 1 else f"model-seed{self.seed}.safetensors"
 
+    @property
+    def run_id(self) -> str | None:
+        """The run that the model belongs to."""
+        return self.about.get("run_id")
+
     def to_bytes(self) -> bytes:
         """Return the content of the file. The same model gives the same bytes."""
-        found = {**self.weights, TRANSITION: self.transition, LABEL_NOISE: self.label_noise}
-        tensors = {name: t.detach().cpu().contiguous() for name, t in found.items() if t is not None}
-        table, pixels = self.rows.table, self.pixels
         about = {
-            "format": f"{_NAME} {FORMAT}",
             "version": self.version,
             "classes": list(self.classes),
-            "shape": list(self.rows.shape),
-            "table": None if table is None else table.to_dict(),
-            "reading": self.rows.reading,
+            **self.rows.to_dict(),
             "features": None if self.scaling is None else self.scaling._asdict(),
-            "pixels": None if pixels is None else pixels.to_dict(),
+            "pixels": None if self.pixels is None else self.pixels.to_dict(),
             "model": dict(self.network),
             "answer": self.answer,
             "why_not": self.why_not,
@@ -103,9 +94,8 @@ class SavedModel:
             "seeds": list(self.seeds),
             **self.about,
         }
-        about["sha256"] = digest(tensors, _text(about))
-        # The header has one entry. The order of several entries would differ from time to time.
-        return to_bytes(tensors, {_KEY: json.dumps(about)})
+        tensors = {**self.weights, TRANSITION: self.transition, LABEL_NOISE: self.label_noise}
+        return seal(KIND, FORMAT, about, tensors)
 
     @classmethod
     def read(cls, path: Path) -> SavedModel:
@@ -114,31 +104,24 @@ class SavedModel:
         Raises:
             DataError: If the file is missing, damaged, was changed, is no model, or is of another format.
         """
-        path = existing_file(path)
+        return cls.of(unseal(path, {KIND: FORMAT}), path)
+
+    @classmethod
+    def of(cls, sealed: Sealed, path: Path) -> SavedModel:
+        """Return the model in a file that was read.
+
+        Raises:
+            DataError: If something is missing in it.
+        """
         try:
-            with safe_open(path, framework="pt") as file:
-                about = json.loads((file.metadata() or {}).get(_KEY, "null"))
-                _check_format(path, about)
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dictionary)
-            changed = about.pop("sha256") != digest(tensors, _text(about))
-            model = None if changed else cls._from(about, tensors)
-        except DataError:
-            raise
-        except (SafetensorError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise DataError(f"{path} is damaged, or not a model of postmax ({_reason(error)}). {_AGAIN}") from error
-        if model is None:
-            raise DataError(f"{path} was changed or damaged after it was written: its checksum is wrong. {_AGAIN}")
-        return model
+            return cls._from(dict(sealed.about), sealed.tensors)
+        except DAMAGED as error:
+            raise damaged(path, error) from error
 
     @classmethod
     def _from(cls, about: dict[str, Any], tensors: dict[str, Tensor]) -> SavedModel:
-        del about["format"]
-        table, features, pixels = (about.pop(name) for name in ("table", "features", "pixels"))
-        rows = RowForm(
-            shape=tuple(about.pop("shape")),
-            table=None if table is None else TableReading.from_dict(table),
-            **about.pop("reading"),
-        )
+        rows = RowForm.from_dict({name: about.pop(name) for name in ("shape", "table", "reading")})
+        features, pixels = (about.pop(name) for name in ("features", "pixels"))
         return cls(
             classes=tuple(about.pop("classes")),
             rows=rows,
@@ -157,31 +140,3 @@ class SavedModel:
             version=about.pop("version"),
             about=about,
         )
-
-
-_AGAIN = "Copy it again from where it was made."
-
-
-def _text(about: Mapping[str, Any]) -> str:
-    return json.dumps(about, sort_keys=True)
-
-
-def _check_format(path: Path, about: Any) -> None:
-    """Refuse what is no model, and models of older and newer formats."""
-    name, _, number = str(about.get("format", "") if isinstance(about, dict) else "").rpartition(" ")
-    if name != _NAME or not number.isdecimal():
-        raise DataError(f"{path} is not a model of postmax: its header does not say so.")
-    if int(number) > FORMAT:
-        raise DataError(
-            f"{path} has the format {number} of a newer postmax ({about.get('version', 'unknown')}); this one "
-            f"({__version__}) reads up to {FORMAT}. Update it: pip install --upgrade postmax."
-        )
-    if int(number) < FORMAT:
-        raise DataError(
-            f"{path} was written by an older postmax, which did not save everything that is needed to predict. Train "
-            f"again: postmax resume {shlex.quote(str(path.parent))} --restart"
-        )
-
-
-def _reason(error: Exception) -> str:
-    return f"it has no {error}" if isinstance(error, KeyError) else str(error)

@@ -18,7 +18,7 @@ from postmax.errors import InputError
 from postmax.extras import need
 from postmax.files import atomic_write
 from postmax.runs.example_rows import example_rows
-from postmax.runs.trained_model import TrainedModel
+from postmax.runs.trained import Trained
 from postmax.version import __version__
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ _TOLERANCE = 1e-4
 class _Mean(nn.Module):
     """The mean posterior of all seeds, on the CPU and in float32."""
 
-    def __init__(self, models: list[TrainedModel]) -> None:
+    def __init__(self, models: list[Trained]) -> None:
         super().__init__()
         self.models = nn.ModuleList(models)
 
     @classmethod
     def of(cls, predictor: Predictor) -> _Mean:
-        return cls([TrainedModel(model.saved, "32-true") for model in predictor.models]).eval()
+        return cls([model.afresh() for model in predictor.models]).eval()
 
     def forward(self, rows: Tensor) -> Tensor:
         found = torch.stack([model(rows) for model in self.models])
@@ -60,9 +60,10 @@ def write_onnx(predictor: Predictor, path: Path) -> tuple[int, float]:
     for package in ("onnx", "onnxscript", "onnxruntime"):
         need(package, "export")
     # The exporter gets a module of its own: what it computes has no values, and losses keep some of what they compute.
-    content = _with_metadata(_exported(_Mean.of(predictor), example_rows(predictor.models[0].saved, _SEEN)), predictor)
+    first = predictor.models[0].afresh()
+    content = _with_metadata(_exported(_Mean.of(predictor), example_rows(first, _SEEN)), predictor)
     module = _Mean.of(predictor)
-    rows = (example_rows(predictor.models[0].saved, count, missing=0.05) for count in _COMPARED)
+    rows = (example_rows(first, count, missing=0.05) for count in _COMPARED)
     difference = max(_difference(content, module, some) for some in rows)
     if not difference <= _TOLERANCE:
         raise InputError(

@@ -19,8 +19,7 @@ from postmax.data.table_encoder import Unknown
 from postmax.errors import DataError, InputError
 from postmax.estimation.threads import SMALL_NETWORK, one_thread
 from postmax.files import atomic_write, not_written
-from postmax.runs.model_file import SavedModel
-from postmax.runs.trained_model import TrainedModel
+from postmax.runs.trained import Trained
 from postmax.train.evaluation import ROWS_AT_ONCE
 from postmax.train.precision import check_precision
 from postmax.train.repeatable import repeatable_torch
@@ -79,29 +78,24 @@ class Predictor:
         device: Where the networks are.
 
     Args:
-        saved: The models. The mean of their posteriors is used.
+        models: The models. The mean of their posteriors is used.
         device: See `postmax.load`.
-        precision: See `postmax.load`.
         name: What it was loaded from.
     """
 
-    def __init__(
-        self, saved: Sequence[SavedModel], *, device: str = "auto", precision: str | None = None, name: str = "a model"
-    ) -> None:
+    def __init__(self, models: Sequence[Trained], *, device: str = "auto", name: str = "a model") -> None:
         self.name = name
-        self.device = _device(device)
-        precisions = {precision or model.precision for model in saved}
-        for wanted in precisions:
-            if wanted not in ("32-true", "bf16-mixed"):
-                raise InputError(f"precision is 32-true or bf16-mixed, not {wanted!r}.")
+        self.device = _device(device, any_device=all(model.any_device for model in models))
+        for wanted in {model.precision for model in models}:
             check_precision(wanted, self.device)
-        self.models = [TrainedModel(model, precision or model.precision).to(self.device) for model in saved]
+        self.models = [model.to(self.device) for model in models]
+        saved = [model.saved for model in models]
         self.form: RowForm = saved[0].rows
         weights = sum(weight.numel() for weight in self.models[0].answer.parameters())
         # As in training: a second thread slows small networks down, and sums depend on the number of threads.
         self._one_thread = self.device.type == "cpu" and weights < SMALL_NETWORK
         self.classes_: npt.NDArray[np.str_] = np.array(saved[0].classes)
-        self.seeds = tuple(model.seed for model in saved)
+        self.seeds = tuple(one.seed for one in saved)
 
     @property
     def features(self) -> tuple[str, ...] | None:
@@ -152,7 +146,7 @@ class Predictor:
                 parts.append(mean.float().cpu().numpy())
         return np.concatenate(parts)
 
-    def _outputs(self, model: TrainedModel, rows: Tensor) -> Tensor:
+    def _outputs(self, model: Trained, rows: Tensor) -> Tensor:
         # Features are scaled in float64, which some GPUs do not have.
         prepared = model.prepared(rows.to(self.device) if self.form.are_images else rows).to(self.device)
         outputs: Tensor = model.answer(prepared)
@@ -207,14 +201,16 @@ def _reading(arguments: ReadingArguments) -> NewReading:
     return NewReading(**options)
 
 
-def _device(name: str) -> torch.device:
-    if name == "auto":
+def _device(name: str, *, any_device: bool) -> torch.device:
+    if name == "auto" and any_device:
         accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
         return accelerator or torch.device("cpu")
     try:
-        device = torch.device(name)
+        device = torch.device("cpu" if name == "auto" else name)
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).partition("\n")[0]
         raise InputError(f"device {name!r} cannot be used here: {reason}") from error
+    if device.type != "cpu" and not any_device:
+        raise InputError(f"this model computes in float64, and only on the CPU: leave out device={name!r}.")
     return device

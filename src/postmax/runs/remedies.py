@@ -1,8 +1,9 @@
-"""What to do about a run that cannot continue, in the words of the reader."""
+"""What to do about a run that cannot continue, or a model that cannot be used, in the words of the reader."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from postmax.wording import advice
@@ -23,3 +24,11 @@ def go_back(folder: Path) -> str:
         command="The checkpoint before it is kept. Continue from there: "
         f"postmax resume {shlex.quote(str(folder))} --previous",
     )
+
+
+def missing_plugins(plugins: Sequence[str]) -> str:
+    """Return the advice to import the plugins that a model was trained with; nothing if it had none."""
+    if not plugins:
+        return ""
+    way = advice(python="Import them before you load the model", command="Name them with --import")
+    return f" The model was trained with the plugins {', '.join(plugins)}. {way}."

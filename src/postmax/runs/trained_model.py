@@ -15,33 +15,35 @@ from postmax.losses import Loss
 from postmax.methods.parts.answers import build, networks_of
 from postmax.methods.parts.corrections import true_posterior
 from postmax.runs.model_file import SavedModel
+from postmax.runs.remedies import missing_plugins
+from postmax.runs.trained import Trained
 from postmax.train.scaling import scaled
 from postmax.transition import Transition
-from postmax.wording import advice
 
 
-class TrainedModel(nn.Module):
-    """One trained seed.
+class TrainedModel(Trained):
+    """One trained seed of a run.
 
     Args:
         saved: What was saved.
-        precision: "32-true" or "bf16-mixed", in which the networks compute.
+        precision: "32-true" or "bf16-mixed", in which the networks compute. None for that in which they were judged.
 
     Raises:
         InputError: If the model needs something that is not here, such as a plugin, or cannot be used at all.
     """
 
-    def __init__(self, saved: SavedModel, precision: str) -> None:
+    def __init__(self, saved: SavedModel, precision: str | None = None) -> None:
         super().__init__()
         if saved.answer is None:
             raise InputError(f"the model cannot be used without the program that trained it: {saved.why_not}.")
-        self.saved = saved
+        self.saved: SavedModel = saved
+        self.precision = precision or saved.precision
         try:
             self.answer = _answer(saved)
             self.loss = _loss(saved)
         except UnknownNameError as error:
-            raise UnknownNameError(f"{error}{_missing_plugins(saved)}") from error
-        if precision == "bf16-mixed":
+            raise UnknownNameError(f"{error}{missing_plugins(saved.about.get('plugins') or ())}") from error
+        if self.precision == "bf16-mixed":
             for network in networks_of(self.answer):
                 network.forward = _in_bfloat16(network.forward)
         self._scaling = None if saved.scaling is None else saved.scaling.tensors()
@@ -53,9 +55,14 @@ class TrainedModel(nn.Module):
             return scaled(rows, self._scaling)
         return rows if self.saved.pixels is None else self.saved.pixels(rows)
 
-    def forward(self, rows: Tensor) -> Tensor:
-        """Return P(true class | row), (B, K), for float32 features (B, d) or uint8 images (B, C, H, W)."""
-        return self.posterior(self.answer(self.prepared(rows)))
+    def afresh(self) -> TrainedModel:
+        """Return the same model, made again: on the CPU and in float32."""
+        return TrainedModel(self.saved, "32-true")
+
+    @property
+    def spread(self) -> tuple[Tensor, Tensor] | None:
+        """The mean and 1 / standard deviation of the training features."""
+        return None if self._scaling is None else self._scaling[1:]
 
     def posterior(self, outputs: Tensor) -> Tensor:
         """Return P(true class | row) for outputs (B, K) of the answer. If noise is corrected, it is gone."""
@@ -120,11 +127,3 @@ def _in_bfloat16(forward: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tens
             return forward(inputs).float()
 
     return mixed
-
-
-def _missing_plugins(saved: SavedModel) -> str:
-    plugins = saved.about.get("plugins") or []
-    if not plugins:
-        return ""
-    way = advice(python="Import them before you load the model", command="Name them with --import")
-    return f" The model was trained with the plugins {', '.join(plugins)}. {way}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -15,8 +16,9 @@ from postmax.errors import InputError
 
 _MOST_CATEGORIES = 100
 # Far outside of what was seen, a network is not to be trusted: values are cut off at so many standard deviations.
-_FARTHEST = 8.0
-_CATEGORY_TYPES = ("category", "categorical", "enum")
+FARTHEST = 8.0
+# True and false are words in a file, so they are categories in a data frame too.
+_CATEGORY_TYPES = ("category", "categorical", "enum", "bool")
 
 Values = npt.NDArray[Any]
 
@@ -113,6 +115,11 @@ class Encoder:
         """
         return self._scaled(self._features(rows))
 
+    @property
+    def plain_names(self) -> list[str]:
+        """The names of the columns of a data frame, as they are and not as messages quote them."""
+        return [str(ast.literal_eval(name)) for name in self.names]
+
     def to_dict(self) -> dict[str, Any]:
         """Return the encoder as plain values, for a JSON file."""
         return asdict(self)
@@ -131,7 +138,7 @@ class Encoder:
         return np.concatenate(parts, axis=1)
 
     def _scaled(self, features: npt.NDArray[np.float64]) -> Tensor:
-        scaled = ((features - np.array(self.mean)) * np.array(self.factor)).clip(-_FARTHEST, _FARTHEST)
+        scaled = ((features - np.array(self.mean)) * np.array(self.factor)).clip(-FARTHEST, FARTHEST)
         return torch.from_numpy(scaled.astype(np.float32))
 
 
@@ -141,7 +148,7 @@ def is_frame(rows: Any) -> bool:
 
 
 def frame_columns(frame: Any) -> tuple[list[Values], list[str], list[int]]:
-    """Return the columns of a data frame, their names, and the places of those whose type says category.
+    """Return the columns of a data frame, their names, and the places of those whose type says category or truth value.
 
     Raises:
         InputError: If a column holds dates or times.
@@ -191,7 +198,7 @@ def _as_texts(values: Values) -> list[str]:
     def text(value: Any) -> str:
         if _is_missing(value):
             return ""
-        return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+        return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
 
     return [text(value) for value in values.tolist()]
 

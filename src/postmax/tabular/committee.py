@@ -47,25 +47,27 @@ class Committee(nn.Module):
 
     def posterior(self, features: Tensor) -> Tensor:
         """Return P(true class | x), float64 (N, K), as the loss defines it."""
-        return self._mean(features, of_label=False)
+        return self._in_parts(features)[0]
 
     def label_posterior(self, features: Tensor) -> Tensor:
         """Return P(label as given | x), float64 (N, K)."""
-        return self._mean(features, of_label=True)
+        return self._in_parts(features)[1]
+
+    def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Return both posteriors, of the true class and of the label, for float64 features (B, d)."""
+        of_class, of_label = torch.zeros(()), torch.zeros(())
+        for network, weight in zip(self.networks, self.weights, strict=True):
+            logits = network(features)
+            shares, flat = weight[:, None, None], logits.flatten(0, 1)
+            of_class = of_class + (shares * self.loss.posterior(flat).view(logits.shape)).sum(0)
+            of_label = of_label + (shares * self.loss.label_posterior(flat).view(logits.shape)).sum(0)
+        return of_class, of_label
 
     @torch.no_grad()
-    def _mean(self, features: Tensor, *, of_label: bool) -> Tensor:
-        reading = self.loss.label_posterior if of_label else self.loss.posterior
+    def _in_parts(self, features: Tensor) -> tuple[Tensor, Tensor]:
         size = max(1, _ROWS_AT_ONCE // max(1, sum(p.numel() for p in self.parameters()) // 16 + 1), 64)
-        parts = []
-        for rows in features.double().split(size):
-            total = torch.zeros(())
-            for network, weight in zip(self.networks, self.weights, strict=True):
-                logits = network(rows)
-                found = reading(logits.flatten(0, 1)).view(logits.shape)
-                total = total + (weight[:, None, None] * found).sum(0)
-            parts.append(total)
-        return torch.cat(parts)
+        of_class, of_label = zip(*(self(rows) for rows in features.double().split(size)), strict=True)
+        return torch.cat(of_class), torch.cat(of_label)
 
 
 @dataclass(frozen=True)

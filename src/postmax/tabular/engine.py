@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -18,11 +18,16 @@ from postmax import data, methods
 from postmax.data import Dataset
 from postmax.errors import InputError
 from postmax.estimation import TransitionEstimate
+from postmax.estimation.threads import SMALL_NETWORK, one_thread
 from postmax.losses import Loss
+from postmax.methods.parts.answers import STAGE, Composition, at_stage
+from postmax.methods.parts.stages import Stages
 from postmax.tabular.committee import Committee
+from postmax.tabular.lanes import Lanes
 from postmax.tabular.training import Folds, Rows
 from postmax.train import RunConfig, make_config
 from postmax.train.build import make_fabric, one_seed_trainer
+from postmax.train.trainer import Trainer
 from postmax.train.work import unwatch
 from postmax.transition import Transition
 
@@ -44,18 +49,6 @@ class KnownNoise:
     def transition(self) -> Transition:
         """Return the noise that was given; the estimate if none was given."""
         return self.estimated().transition if self.given is None else self.given
-
-
-class Lanes(nn.Module):
-    """Networks of any shape as lanes: from rows (B, …) to outputs (S, B, K)."""
-
-    def __init__(self, answers: list[nn.Module]) -> None:
-        super().__init__()
-        self.answers = nn.ModuleList(answers)
-
-    def forward(self, rows: Tensor) -> Tensor:
-        """Return the outputs of every network."""
-        return torch.stack([answer(rows) for answer in self.answers])
 
 
 @dataclass(frozen=True)
@@ -106,12 +99,16 @@ class Answered:
 
     Attributes:
         answer: Its network, in evaluation mode.
+        composition: What the answer consists of; None if that cannot be said.
+        why_not: Why it cannot be said.
         label_posterior: float64 (m, K), the posterior of the label for the held-out rows.
         posterior: The same for the true class.
         history: The score of each epoch on the held-out rows: the mean of −log P(label).
     """
 
     answer: nn.Module
+    composition: Composition | None
+    why_not: str
     label_posterior: Tensor
     posterior: Tensor
     history: tuple[float, ...]
@@ -158,7 +155,7 @@ def run_fold(
         return new_network(outputs or rows.num_classes)
 
     # Networks and dropout draw from torch's global generator. Whoever calls us finds it as it was.
-    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings(), one_thread(_is_small(new_network, rows)):
         warnings.filterwarnings("ignore", category=UserWarning, module="lightning_fabric")
         trainer = one_seed_trainer(config, dataset, data.Views(), make_fabric(config), loss, seeded_network, noise)
         best, state, scores = float("inf"), {}, []
@@ -170,20 +167,49 @@ def run_fold(
             scores.append(float(-chance.clamp_min(1e-12).log().mean()))
             if scores[-1] < best or not settings.stop_early:
                 best = scores[-1]
-                state = {key: value.clone() for key, value in trainer.method.answer.state_dict().items()}
+                state = {key: value.clone() for key, value in trainer.weights(0).items()}
                 posteriors = trainer.method.label_posterior(outputs), trainer.method.readings(outputs)["model"]
             if trainer.is_over:
                 break
         answer = trainer.method.answer
-        answer.load_state_dict(state)
+        answer.load_state_dict({name: value for name, value in state.items() if "/" not in name})
         unwatch(answer)
-    label_posterior, posterior = posteriors
-    return Answered(answer.eval().requires_grad_(False), label_posterior.double(), posterior.double(), tuple(scores))
+        composition, why_not = _composition(trainer, state)
+    if STAGE in state:  # the network that answered in that epoch, and not the one that came last
+        answer = cast("Stages", answer).networks[int(state[STAGE])]
+    label_posterior, posterior = (found.double() for found in posteriors)
+    answer.eval().requires_grad_(requires_grad=False)
+    return Answered(answer, composition, why_not, label_posterior, posterior, tuple(scores))
 
 
-def committee_of(answers: list[Answered], loss: Loss) -> Committee:
-    """Return the networks of all folds as a committee of equals."""
+def _is_small(new_network: NewNetwork, rows: Rows) -> bool:
+    """Return whether a second thread would slow training down, much so where other programs use the processor."""
+    return sum(weight.numel() for weight in new_network(rows.num_classes).parameters()) < SMALL_NETWORK
+
+
+def _composition(trainer: Trainer, state: dict[str, Tensor]) -> tuple[Composition | None, str]:
+    try:
+        return at_stage(trainer.composition(), state)[0], ""
+    except InputError as error:
+        return None, str(error)
+
+
+def committee_of(answers: list[Answered], loss: Loss, network: str | None, inputs: int) -> Committee:
+    """Return the networks of all folds as a committee of equals.
+
+    Args:
+        answers: What was learnt outside of each fold.
+        loss: The loss.
+        network: The name of the network; None if it has none.
+        inputs: The number of features.
+    """
     lanes = Lanes([one.answer for one in answers])
+    found = [one.composition for one in answers]
+    lanes.why_not = next((one.why_not for one in answers if one.why_not), "")
+    if network is None:
+        lanes.why_not = "its network was given as a module or a function, and not by name"
+    elif not lanes.why_not:
+        lanes.form = {"network": network, "inputs": inputs, "answers": found}
     return Committee([lanes], [torch.full((len(answers),), 1 / len(answers))], loss)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor, nn
 
@@ -53,6 +53,20 @@ class FirstFit:
     networks: tuple[nn.Module, ...] = ()
 
 
+class MadeLoss(NamedTuple):
+    """How a loss was made.
+
+    Attributes:
+        choice: Which loss it is.
+        correction: Its correction; None if it removes no noise.
+        removed: The noise that it removes.
+    """
+
+    choice: LossChoice
+    correction: str | None
+    removed: Transition | None
+
+
 @dataclass(frozen=True)
 class Learnt:
     """The result of learning.
@@ -64,6 +78,7 @@ class Learnt:
         undone: The noise that is removed from the model's posterior of the label; None if none is, or if the loss has
             removed it.
         posterior: float64 (N, K), the posterior of the true class out of sample.
+        loss: The loss, and how it was made: with which correction, and which noise it removes.
     """
 
     fit: FirstFit
@@ -71,6 +86,7 @@ class Learnt:
     estimate: TransitionEstimate | None
     undone: Transition | None
     posterior: Tensor
+    loss: MadeLoss
 
     def without_rows(self) -> Learnt:
         """Return what is needed to predict, without what is kept for each training row."""
@@ -185,7 +201,8 @@ def learn(
     asked = correction == "posterior" or (correction == "auto" and is_plain)
     undone = known if asked and not in_training else None
     posterior = fit.posterior if undone is None else without_noise(fit.label_posterior, undone)
-    return Learnt(fit, known, found[0] if isinstance(noise, str) else None, undone, posterior)
+    made = MadeLoss(loss, in_the_loss, removed)
+    return Learnt(fit, known, found[0] if isinstance(noise, str) else None, undone, posterior, made)
 
 
 def estimated_noise(

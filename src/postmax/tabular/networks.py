@@ -7,7 +7,7 @@ matrix products, take little more time than one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -40,7 +40,7 @@ class PiecewiseLinear(nn.Module):
     learns thresholds and plateaus as easily as slopes. Columns of few distinct values have one piece between each two.
 
     Args:
-        features: (N, d), the rows whose quantiles are used.
+        size: How many pieces all columns have together. `fit` finds out where they are.
     """
 
     low: Tensor
@@ -48,8 +48,15 @@ class PiecewiseLinear(nn.Module):
     column: Tensor
     centre: Tensor
 
-    def __init__(self, features: Tensor) -> None:
+    def __init__(self, size: int) -> None:
         super().__init__()
+        for name in ("low", "scale", "centre"):
+            self.register_buffer(name, torch.zeros(size))
+        self.register_buffer("column", torch.zeros(size, dtype=torch.int64))
+
+    @classmethod
+    def fit(cls, features: Tensor) -> PiecewiseLinear:
+        """Return the pieces between the quantiles of rows (N, d)."""
         pieces = max(1, min(_MOST_PIECES, _MOST_ENCODED // features.shape[1]))
         low, high, column = [], [], []
         for number, values in enumerate(features.T):
@@ -57,11 +64,12 @@ class PiecewiseLinear(nn.Module):
             low.append(edges[:-1])
             high.append(edges[1:])
             column += [number] * (len(edges) - 1)
-        self.register_buffer("low", torch.cat(low))
-        self.register_buffer("scale", 1 / (torch.cat(high) - self.low))
-        self.register_buffer("column", torch.tensor(column, dtype=torch.int64))
-        self.register_buffer("centre", torch.zeros(len(column)))
-        self.centre = self(features).mean(0)
+        found = cls(len(column))
+        found.low = torch.cat(low)
+        found.scale = 1 / (torch.cat(high) - found.low)
+        found.column = torch.tensor(column, dtype=torch.int64)
+        found.centre = found(features).mean(0)
+        return found
 
     @property
     def size(self) -> int:
@@ -76,7 +84,13 @@ class PiecewiseLinear(nn.Module):
 class LaneNetwork(nn.Module):
     """The base of all networks here: (S, B, d) or (B, d), the same rows for all lanes, to logits (S, B, K).
 
+    Args:
+        lanes: S.
+        inputs: d, if the rows are not encoded.
+        encode: Encodes the rows; None to take them as they are.
+
     Attributes:
+        form: What `blank` needs to make a network of the same shape.
         dropout: The share of each hidden layer that is dropped in training.
         generator: Where dropout draws from; None outside of training, so that networks can be pickled.
     """
@@ -84,11 +98,13 @@ class LaneNetwork(nn.Module):
     dropout: float = 0.0
     generator: torch.Generator | None = None
 
-    def __init__(self, lanes: int, features: Tensor, *, pieces: bool) -> None:
+    form: Mapping[str, Any]
+
+    def __init__(self, lanes: int, inputs: int, encode: PiecewiseLinear | None) -> None:
         super().__init__()
         self.lanes = lanes
-        self.encode = PiecewiseLinear(features) if pieces and (features.std(0) > 0).any() else None
-        self.inputs = features.shape[1] if self.encode is None else self.encode.size
+        self.encode = encode
+        self.inputs = inputs if encode is None else encode.size
 
     def forward(self, rows: Tensor) -> Tensor:
         """Return the logits of every lane."""
@@ -111,9 +127,9 @@ class Linear(LaneNetwork):
     """A linear model of the features, or of their pieces: then each feature has a curve of its own."""
 
     def __init__(
-        self, lanes: int, features: Tensor, num_classes: int, generator: torch.Generator, *, pieces: bool = False
+        self, lanes: int, inputs: int, num_classes: int, generator: torch.Generator, encode: PiecewiseLinear | None
     ) -> None:
-        super().__init__(lanes, features, pieces=pieces)
+        super().__init__(lanes, inputs, encode)
         self.last = LaneLinear(lanes, self.inputs, num_classes, generator, 0.01)
 
     def outputs(self, rows: Tensor) -> Tensor:
@@ -126,9 +142,17 @@ class Perceptron(LaneNetwork):
     """Two hidden layers."""
 
     def __init__(
-        self, lanes: int, features: Tensor, num_classes: int, generator: torch.Generator, *, width: int, dropout: float
+        self,
+        lanes: int,
+        inputs: int,
+        num_classes: int,
+        generator: torch.Generator,
+        encode: PiecewiseLinear | None,
+        *,
+        width: int,
+        dropout: float,
     ) -> None:
-        super().__init__(lanes, features, pieces=False)
+        super().__init__(lanes, inputs, encode)
         self.dropout = dropout
         self.first = LaneLinear(lanes, self.inputs, width, generator, math.sqrt(2))
         self.second = LaneLinear(lanes, width, width, generator, math.sqrt(2))
@@ -145,9 +169,17 @@ class Residual(LaneNetwork):
     """The pieces of all numbers, blocks of two layers that are added to their input, and a linear model beside them."""
 
     def __init__(
-        self, lanes: int, features: Tensor, num_classes: int, generator: torch.Generator, *, width: int, dropout: float
+        self,
+        lanes: int,
+        inputs: int,
+        num_classes: int,
+        generator: torch.Generator,
+        encode: PiecewiseLinear | None,
+        *,
+        width: int,
+        dropout: float,
     ) -> None:
-        super().__init__(lanes, features, pieces=True)
+        super().__init__(lanes, inputs, encode)
         self.dropout = dropout
         gain = math.sqrt(2)
         self.first = LaneLinear(lanes, self.inputs, width, generator, gain)
@@ -171,15 +203,44 @@ BUILDERS: dict[str, Callable[..., LaneNetwork]] = {
     "mlp": Perceptron,
     "residual": Residual,
 }
+_IN_PIECES = ("additive", "residual")
 
 
 def make(
     kind: str, lanes: int, features: Tensor, num_classes: int, generator: torch.Generator, **options: Any
 ) -> LaneNetwork:
-    """Return new networks of a kind, a name in `BUILDERS`, with random weights from a generator."""
-    if kind == "additive":
-        options["pieces"] = True
-    return BUILDERS[kind](lanes, features, num_classes, generator, **options)
+    """Return new networks with random weights.
+
+    Args:
+        kind: A name in `BUILDERS`.
+        lanes: How many of them.
+        features: (N, d), the rows whose quantiles are the borders of pieces.
+        num_classes: K.
+        generator: Where random weights come from.
+        options: The width and the dropout of networks with hidden layers.
+    """
+    in_pieces = kind in _IN_PIECES and bool((features.std(0) > 0).any())
+    encode = PiecewiseLinear.fit(features) if in_pieces else None
+    network = BUILDERS[kind](lanes, features.shape[1], num_classes, generator, encode, **options)
+    pieces = None if encode is None else encode.size
+    network.form = {
+        "kind": kind,
+        "lanes": lanes,
+        "inputs": features.shape[1],
+        "pieces": pieces,
+        "classes": num_classes,
+        "options": options,
+    }
+    return network
+
+
+def blank(form: Mapping[str, Any]) -> LaneNetwork:
+    """Return networks of this form, whose weights and pieces are still to be loaded."""
+    encode = None if form["pieces"] is None else PiecewiseLinear(form["pieces"])
+    kind, options = BUILDERS[form["kind"]], form["options"]
+    network = kind(form["lanes"], form["inputs"], form["classes"], torch.Generator(), encode, **options)
+    network.form = form
+    return network
 
 
 def _normalised(hidden: Tensor) -> Tensor:

@@ -115,7 +115,10 @@ class OnEngine:
             history += [{"fold": fold, "epoch": e + 1, "held_out_loss": s} for e, s in enumerate(one.history)]
         label_posterior, posterior = engine.held_out(self.folds, answers, self.rows)
         epochs = max(len(one.history) for one in answers)
-        return FirstFit(engine.committee_of(answers, loss), label_posterior, posterior, tuple(history), epochs)
+        committee = engine.committee_of(
+            answers, loss, getattr(self.new_network, "name", None), self.rows.features.shape[1]
+        )
+        return FirstFit(committee, label_posterior, posterior, tuple(history), epochs)
 
 
 def network_maker(network: Any, features: int) -> Callable[[int], nn.Module]:
@@ -132,7 +135,7 @@ def network_maker(network: Any, features: int) -> Callable[[int], nn.Module]:
     if isinstance(network, str):
         name = "mlp" if network == "auto" else network
         models.describe(name)
-        return partial(_named_model, name, features)
+        return NamedModel(name, features)
     if isinstance(network, nn.Module):
         return partial(_fresh_copy, network)
     if callable(network):
@@ -144,8 +147,21 @@ def network_maker(network: Any, features: int) -> Callable[[int], nn.Module]:
     )
 
 
-def _named_model(name: str, features: int, outputs: int) -> nn.Module:
-    return models.get(name, num_classes=outputs, input_shape=(features,))
+@dataclass(frozen=True)
+class NamedModel:
+    """Makes a model of postmax with so many outputs.
+
+    Attributes:
+        name: The name of the model.
+        features: The number of its inputs.
+    """
+
+    name: str
+    features: int
+
+    def __call__(self, outputs: int) -> nn.Module:
+        """Return a new network."""
+        return models.get(self.name, num_classes=outputs, input_shape=(self.features,))
 
 
 def _fresh_copy(network: nn.Module, outputs: int) -> nn.Module:  # noqa: ARG001  (the module has its outputs)

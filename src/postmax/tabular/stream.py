@@ -13,7 +13,7 @@ from postmax.errors import InputError
 from postmax.estimation import TransitionEstimate
 from postmax.losses import Loss
 from postmax.tabular.committee import Committee
-from postmax.tabular.learning import IN_THE_LOSS, FirstFit, Learnt, LossChoice, estimated_noise
+from postmax.tabular.learning import IN_THE_LOSS, FirstFit, Learnt, LossChoice, MadeLoss, estimated_noise
 from postmax.tabular.networks import LaneNetwork, make
 from postmax.tabular.noise import without_noise
 from postmax.tabular.training import Rows, Settings
@@ -109,7 +109,8 @@ class Stream:
         in_training = in_the_loss is not None or self.loss.needs_noise
         if in_training and given is None:
             raise InputError("partial_fit corrects the loss only for noise that is given: noise=matrix.")
-        loss = self.loss.make(in_the_loss, given if in_training else None)
+        made = MadeLoss(self.loss, in_the_loss, given if in_training else None)
+        loss = self.loss.make(made.correction, made.removed)
         before = self._committee(loss).label_posterior(rows.features)
         if self.passes:  # networks that have seen nothing say nothing
             self.recent = torch.cat([self.recent, before])[-_RECENT:]
@@ -120,7 +121,7 @@ class Stream:
         plain = self.loss.loss is None
         undone = known if correction != "none" and not in_training and plain else None
         fit = FirstFit(self._committee(loss), before, before, epochs=self.passes)
-        return Learnt(fit, known, estimate, undone, without_noise(before, undone))
+        return Learnt(fit, known, estimate, undone, without_noise(before, undone), made)
 
     def _estimate(self) -> TransitionEstimate | None:
         enough = len(self.labels) >= _FEWEST * len(self.classes)

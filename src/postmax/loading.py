@@ -1,4 +1,4 @@
-"""Find the models of a run: `postmax.load`."""
+"""Find trained models in files and folders: `postmax.load`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from postmax.errors import DataError, InputError
+from postmax.runs import model_file
 from postmax.runs.folder import RunFolder
-from postmax.runs.model_file import SavedModel
 from postmax.runs.predictor import Predictor
 from postmax.runs.remedies import start_again
+from postmax.runs.sealed_file import unseal
+from postmax.runs.trained import Saved, Trained
+from postmax.runs.trained_model import TrainedModel
+from postmax.tabular import saved as classifier_file
+from postmax.tabular.trained_committee import TrainedCommittee
 
 _FILES = "model*.safetensors"
+_FORMATS = {model_file.KIND: model_file.FORMAT, classifier_file.KIND: classifier_file.FORMAT}
 
 
 def load(path: str | Path, *, seed: int | None = None, device: str = "auto", precision: str | None = None) -> Predictor:
-    """Return a finished run as a `Predictor`.
+    """Return a finished run, or what `FPMLClassifier.save` wrote, as a `Predictor`.
 
     A run with several seeds has several models. Their posteriors are averaged, which is more accurate than one of them.
     Test rows of one seed may be training rows of another one, so do not judge the average on the rows of the run.
@@ -54,13 +60,27 @@ def load(path: str | Path, *, seed: int | None = None, device: str = "auto", pre
     """
     path = Path(path).expanduser()
     files = _files(path)
-    saved = sorted((SavedModel.read(file) for file in files), key=lambda model: model.seeds.index(model.seed))
+    if precision not in (None, "32-true", "bf16-mixed"):
+        raise InputError(f"precision is 32-true or bf16-mixed, not {precision!r}.")
+    models = sorted((_read(file, precision) for file in files), key=lambda one: one.saved.seeds.index(one.saved.seed))
     if seed is not None:
-        _check_seed(path, seed, [model.seed for model in saved])
-        saved = [model for model in saved if model.seed == seed]
+        _check_seed(path, seed, [model.saved.seed for model in models])
+        models = [model for model in models if model.saved.seed == seed]
     elif not path.is_file():
-        _check_complete(path, saved)
-    return Predictor(saved, device=device, precision=precision, name=str(path))
+        _check_complete(path, [model.saved for model in models])
+    return Predictor(models, device=device, name=str(path))
+
+
+def predictor_of(saved: classifier_file.SavedClassifier) -> Predictor:
+    """Return a classifier as a `Predictor`."""
+    return Predictor([TrainedCommittee(saved)], name="a classifier")
+
+
+def _read(path: Path, precision: str | None) -> Trained:
+    sealed = unseal(path, _FORMATS)
+    if sealed.kind == model_file.KIND:
+        return TrainedModel(model_file.SavedModel.of(sealed, path), precision)
+    return TrainedCommittee(classifier_file.SavedClassifier.of(sealed, path))
 
 
 def _files(path: Path) -> Sequence[Path]:
@@ -101,9 +121,9 @@ def _check_seed(path: Path, seed: int, seeds: Sequence[int]) -> None:
         raise InputError(f"{path} has no model of the seed {seed}; it has {', '.join(map(str, seeds))}.")
 
 
-def _check_complete(path: Path, saved: Sequence[SavedModel]) -> None:
+def _check_complete(path: Path, saved: Sequence[Saved]) -> None:
     """Check that all models are there and belong together."""
-    runs = {model.about.get("run_id") for model in saved}
+    runs = {model.run_id for model in saved}
     if len(runs) > 1:
         raise DataError(f"{path} has models of different runs. Give one file, or a folder for each run.")
     lacking = [seed for seed in saved[0].seeds if seed not in {model.seed for model in saved}]
