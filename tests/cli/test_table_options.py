@@ -164,7 +164,7 @@ def test_notes_go_to_standard_error_once(run, tmp_path):
     assert "run_id" in json.loads(out)
     assert [line.removeprefix("postmax: note: ") for line in err.splitlines()] == [
         "column 'id' looks like names or numbers of the rows, but it is used as a feature. To leave it out: --drop id",
-        "classes 'Cat' and 'cat' differ only in upper and lower case or white space",
+        "classes 'Cat' and 'cat' differ only in upper and lower case or white space. To make them one: --merge-labels",
         "class 'dgo' has only one row",
     ]
 
@@ -226,3 +226,42 @@ def test_a_folder_that_is_called_like_a_table(run, tmp_path):
         code, _, err = run(*command)
         assert code == 2
         assert "d.csv is a folder; a file was expected" in err
+
+
+MESSY = "x,label\n" + "".join(f"{i % 7},{['cat', 'Cat ', 'cat', 'dog', 'd og'][i % 5]}\n" for i in range(60))
+
+
+def test_labels_are_merged_by_every_command(run, tmp_path):
+    """The most frequent of the names stays, and nothing else is merged."""
+    (tmp_path / "t.csv").write_text(MESSY)
+    code, out, err = run("train", "t.csv", *QUICK, "--merge-labels", "--json")
+    assert (code, err) == (0, "")
+    folder = RunFolder(json.loads(out)["folder"])
+    assert folder.config().data.merge_labels
+    code, out, err = run("train", "t.csv", *QUICK, "data.merge_labels=true", "--json")
+    assert json.loads(out)["folder"] == str(folder.path)
+    assert "4 classes" not in run("noise", "estimate", "t.csv", "--merge-labels", "--method", "anchor")[1]
+    code, out, err = run("noise", "inject", "t.csv", "-n", "symmetric:0.0", "--merge-labels", "-o", "new.csv")
+    assert (code, err) == (0, "")
+    labels = [line.split(",")[1] for line in (tmp_path / "new.csv").read_text().splitlines()[1:]]
+    assert {name: labels.count(name) for name in set(labels)} == {"cat": 36, "d og": 24}
+    code, out, err = run("train", "t.csv", "--merge-labels", "data.merge_labels=false")
+    assert (code, out) == (2, "")
+    assert "--merge-labels and data.merge_labels=false say different things" in err
+
+
+def test_merged_labels_of_test_rows_are_those_of_the_training_rows(run, tmp_path):
+    (tmp_path / "t.csv").write_text(MESSY)
+    (tmp_path / "test.csv").write_text("x,label\n1,CAT\n2,d OG\n3,CAT\n")
+    code, out, err = run("train", "t.csv", "data.test_path=test.csv", *QUICK, "--merge-labels", "--json")
+    assert code == 0, err
+    code, out, err = run("train", "t.csv", "data.test_path=test.csv", *QUICK, "--json")
+    assert (code, out) == (2, "")
+    assert "which the training rows do not have" in err
+
+
+def test_merging_has_no_meaning_without_a_column_of_labels(run, tmp_path):
+    np.savez(tmp_path / "t.npz", x=np.zeros((4, 2), np.float32), y=[0, 1, 0, 1])
+    code, out, err = run("train", "t.npz", "--merge-labels")
+    assert (code, out) == (2, "")
+    assert "--merge-labels is for the label column of a data table, but this is an .npz file." in err

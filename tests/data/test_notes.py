@@ -76,9 +76,10 @@ def test_each_different_value_is_tested_once(tmp_path, monkeypatch):
 
 def test_classes_that_may_be_one(tmp_path):
     labels = torch.arange(12) % 6
+    what = "differ only in upper and lower case or white space. To make them one: merge_labels=True"
     assert class_notes(["Red", "blue", "deep red", "deepred", "green", "red"], labels) == (
-        "classes 'Red' and 'red' differ only in upper and lower case or white space",
-        "classes 'deep red' and 'deepred' differ only in upper and lower case or white space",
+        f"classes 'Red' and 'red' {what}",
+        f"classes 'deep red' and 'deepred' {what}",
     )
     assert class_notes([1, 2], torch.tensor([0, 1, 1, 1, 1, 1])) == ("class '1' has only one row",)
     assert class_notes(list("abc"), torch.tensor([0, 1, 2, 2, 2])) == ("2 classes ('a', 'b') have only one row each",)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import torch
 import typer
@@ -28,7 +29,7 @@ from postmax.data.label_column import (
     relabelled,
     write_labels,
 )
-from postmax.data.label_text import stripped
+from postmax.data.label_text import merged, stripped
 from postmax.data.notes import class_notes
 from postmax.data.own import is_table
 from postmax.data.reading import ReadingOptions, refuse_idle
@@ -40,7 +41,7 @@ from postmax.plots import check_picture, heat_map
 from postmax.row_names import PLACES
 from postmax.transition import NoisyLabels, corrupt_by_features, parse_noise
 
-_LABELS_ONLY = ("label", "decimal", "encoding")
+_LABELS_ONLY = ("label", "decimal", "encoding", "merge_labels")
 
 
 def inject(
@@ -178,7 +179,9 @@ def _compare(file: Path, reading: ReadingOptions, clean: str | None) -> NoisyLab
     _check_present([(file, given), (source, true)], columns)
     if columns[0].dtype.kind not in "iufb" or columns[1].dtype.kind not in "iufb":
         columns = [stripped(column.values.astype(str).astype(object)) for column in (given, true)]
-    together = encode_labels([*columns[0].tolist(), *columns[1].tolist()], where=f"{file} and {clean}")
+    both = np.array([*columns[0].tolist(), *columns[1].tolist()], dtype=object)
+    # Each column may write a label in its own way most often.
+    together = encode_labels(merged(both) if reading.merge_labels else both, where=f"{file} and {clean}")
     tell_notes(class_notes(together.classes, together.codes))
     noisy, truth = together.codes.chunk(2)
     definition = f"{given.column or file.name} against {true.column or clean}"
@@ -186,7 +189,13 @@ def _compare(file: Path, reading: ReadingOptions, clean: str | None) -> NoisyLab
 
 
 def _labels(file: Path, column: str | None, reading: ReadingOptions) -> LabelColumn:
-    return read_labels(existing_file(file), column, decimal=reading.decimal, encoding=reading.encoding)
+    return read_labels(
+        existing_file(file),
+        column,
+        decimal=reading.decimal,
+        encoding=reading.encoding,
+        merge_labels=reading.merge_labels,
+    )
 
 
 def _other_labels(file: Path, reading: ReadingOptions) -> LabelColumn:

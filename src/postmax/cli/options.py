@@ -52,6 +52,12 @@ EncodingName = Annotated[
         "--encoding", metavar="NAME", help="The encoding of a text file, such as cp1252.", show_default="UTF-8"
     ),
 ]
+MergeLabels = Annotated[
+    bool,
+    typer.Option(
+        "--merge-labels", help="Labels that differ only in upper and lower case or white space are one class."
+    ),
+]
 
 
 class TableOptions(NamedTuple):
@@ -62,3 +68,4 @@ class TableOptions(NamedTuple):
     missing: str | None
     decimal: str | None
     encoding: str | None
+    merge_labels: bool = False

@@ -32,6 +32,7 @@ def as_reading(options: TableOptions) -> ReadingOptions:
         missing=cast("Missing", options.missing or "error"),
         decimal=cast("Decimal", options.decimal or "."),
         encoding=options.encoding,
+        merge_labels=options.merge_labels,
     )
 
 
@@ -56,6 +57,10 @@ def put_into(content: dict[str, Any], options: TableOptions, typed: Iterable[str
         if f"data.{key}" in said and str(before) != value:
             raise InputError(f"--{option} {value} and data.{key}={before} say different things. Give one of them.")
         section[key] = value
+    if options.merge_labels:
+        if section.get("merge_labels") is False and "data.merge_labels" in said:
+            raise InputError("--merge-labels and data.merge_labels=false say different things. Give one of them.")
+        section["merge_labels"] = True
     if options.drop:
         before = section.get("drop") or []
         before = before if isinstance(before, list) else [before]

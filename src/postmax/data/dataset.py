@@ -11,6 +11,7 @@ from torch import Tensor
 
 from postmax.data.table_reading import TableReading
 from postmax.errors import DataError
+from postmax.row_names import INDICES, RowNames
 
 
 class RowSource(Protocol):
@@ -61,6 +62,7 @@ class Dataset:
         statistics: Channel statistics of the images, if they are published.
         table: How the columns were read, if the rows come from a table of your own.
         notes: What the reader noticed and a person should know, such as a feature that looks like a row number.
+        rows: How messages call the rows. The rows of a subset are called by their index.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Dataset:
     statistics: Statistics | None = None
     table: TableReading | None = None
     notes: tuple[str, ...] = ()
+    rows: RowNames = INDICES
 
     def __post_init__(self) -> None:
         if len(self.inputs) != len(self.labels):
@@ -99,4 +102,4 @@ class Dataset:
             index = index.nonzero()[:, 0]
         inputs = self.inputs[index] if isinstance(self.inputs, Tensor) else RowSubset(self.inputs, index)
         clean = None if self.clean_labels is None else self.clean_labels[index]
-        return replace(self, inputs=inputs, labels=self.labels[index], clean_labels=clean)
+        return replace(self, inputs=inputs, labels=self.labels[index], clean_labels=clean, rows=INDICES)

@@ -14,7 +14,7 @@ from torch import Tensor
 from postmax.data.column_names import find_label
 from postmax.data.columns import is_csv, is_parquet, read_parquet, repeated
 from postmax.data.csv_text import parse_csv, quote
-from postmax.data.label_text import label_values, stripped
+from postmax.data.label_text import label_values, merged, stripped
 from postmax.data.number_text import Decimal
 from postmax.data.problems import Problems
 from postmax.data.reading import ReadingOptions, refuse_idle_for_file
@@ -46,7 +46,12 @@ class LabelColumn:
 
 
 def read_labels(
-    path: str | Path, column: str | None = None, *, decimal: Decimal = ".", encoding: str | None = None
+    path: str | Path,
+    column: str | None = None,
+    *,
+    decimal: Decimal = ".",
+    encoding: str | None = None,
+    merge_labels: bool = False,
 ) -> LabelColumn:
     r"""Return the labels in a CSV, Parquet or `.npy` file.
 
@@ -56,6 +61,8 @@ def read_labels(
             or class.
         decimal: The sign before the decimals of a number: a point or a comma.
         encoding: The encoding of a CSV file. None for UTF-8, or for UTF-16 with a byte-order mark.
+        merge_labels: Whether labels that differ only in upper and lower case or white space get the most frequent of
+            their names.
 
     Raises:
         DataError: If the file is damaged, or if it is not clear which column holds the labels.
@@ -72,7 +79,7 @@ def read_labels(
         'name,class\nRex,cat\n"Tom, the",cat\n'
     """
     path = existing_file(path)
-    refuse_idle_for_file(path, ReadingOptions(column, decimal=decimal, encoding=encoding))
+    refuse_idle_for_file(path, ReadingOptions(column, decimal=decimal, encoding=encoding, merge_labels=merge_labels))
     if is_csv(path):
         with Problems(path, label="column") as problems:
             table = parse_csv(path.read_bytes(), encoding, problems)
@@ -83,12 +90,14 @@ def read_labels(
         numbers = label_values(texts, decimal)
         # As a number 1.50 would be written back as 1.5. Whole numbers are written back as they were.
         values = numbers if numbers.dtype.kind == "i" else texts
+        values = merged(stripped(values)) if merge_labels else values
         return LabelColumn(values, table.header[place], RowNames("line", table.lines), decimal)
     if is_parquet(path):
         content = read_parquet(path)
         with Problems(path, label="column") as problems:
             place = _place(content.column_names, column, problems, lambda i: content.column(i).to_numpy())
         values = np.array(content.column(place).to_pylist())
+        values = merged(stripped(values)) if merge_labels else values
         return LabelColumn(values, content.column_names[place], PLACES, decimal)
     return LabelColumn(_read_npy(path), None, PLACES, decimal)
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -43,3 +46,41 @@ def stripped(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if values.dtype != object:
         return values
     return np.array([value.strip() if isinstance(value, str) else value for value in values], dtype=object)
+
+
+def spelling(name: str) -> str:
+    """Return what is left of a label without upper and lower case and white space. Labels that agree in it are alike.
+
+    Example:
+        >>> spelling("Deep  Red "), spelling("deepred")
+        ('deepred', 'deepred')
+    """
+    return "".join(unicodedata.normalize("NFC", name).casefold().split())
+
+
+def alike(names: Iterable[str]) -> list[list[str]]:
+    """Return the names that differ only in upper and lower case or white space, in groups of two or more.
+
+    Example:
+        >>> alike(["Adelie", "gentoo", "adelie"])
+        [['Adelie', 'adelie']]
+    """
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(spelling(name), []).append(name)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def merged(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return labels in which names that differ only in upper and lower case or white space are one: the most frequent.
+
+    Example:
+        >>> merged(np.array(["Red", "red", "Red", None], dtype=object)).tolist()
+        ['Red', 'Red', 'Red', None]
+    """
+    if values.dtype.kind not in "OU":
+        return values
+    counts = Counter(value for value in values.tolist() if isinstance(value, str))
+    # Of equally frequent names the first in the order of text is taken, so that the order of rows says nothing.
+    usual = {name: max(sorted(group), key=counts.__getitem__) for group in alike(counts) for name in group}
+    return np.array([usual.get(v, v) if isinstance(v, str) else v for v in values.tolist()], dtype=object)

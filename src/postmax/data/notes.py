@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from postmax.data.columns import Columns
+from postmax.data.label_text import alike
 from postmax.data.number_text import Decimal, is_missing, numbers
 from postmax.data.problems import in_words
 from postmax.row_names import RowNames
@@ -51,16 +52,13 @@ def class_notes(classes: Sequence[str | int], labels: Tensor) -> tuple[str, ...]
     """Return notes about classes: those that may be the same one written in two ways, and those with one row.
 
     Example:
-        >>> class_notes(["Adelie", "adelie", "gentoo"], torch.tensor([0, 0, 1, 1, 2, 2]))
-        ("classes 'Adelie' and 'adelie' differ only in upper and lower case or white space",)
+        >>> print(*class_notes(["Red", "red", "blue"], torch.tensor([0, 0, 1, 1, 2, 2])))
+        classes 'Red' and 'red' differ only in upper and lower case or white space. To make them one: merge_labels=True
     """
-    alike: dict[str, list[str]] = {}
-    for name in classes:
-        alike.setdefault("".join(str(name).casefold().split()), []).append(str(name))
     notes = [
-        f"classes {' and '.join(map(repr, names))} differ only in upper and lower case or white space"
-        for names in alike.values()
-        if len(names) > 1
+        f"classes {' and '.join(map(repr, names))} differ only in upper and lower case or white space. To make them "
+        f"one: {in_words({'merge_labels': ['']})}"
+        for names in alike(map(str, classes))
     ]
     counts = torch.bincount(labels, minlength=len(classes))
     single = [str(classes[code]) for code in (counts == 1).nonzero()[:, 0].tolist()]

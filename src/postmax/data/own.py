@@ -15,6 +15,7 @@ from postmax.data.dataset import Dataset
 from postmax.data.files import file_digest
 from postmax.data.idx import read_idx
 from postmax.data.image_folder import read_image_folder
+from postmax.data.label_text import spelling
 from postmax.data.number_text import Decimal
 from postmax.data.reading import ReadingOptions, refuse_idle_for_file
 from postmax.data.table_encoder import Missing, TableEncoder
@@ -35,6 +36,7 @@ def read_own(
     missing: Missing = "error",
     decimal: Decimal = ".",
     encoding: str | None = None,
+    merge_labels: bool = False,
     size: int | None = None,
     encoder: TableEncoder | None = None,
     min_classes: int = 1,
@@ -49,6 +51,7 @@ def read_own(
         missing: What to do with missing numbers in a table; see `read_table`.
         decimal: The sign before the decimals of a number in a table.
         encoding: The encoding of a CSV file; see `read_table`.
+        merge_labels: Whether labels of a table that differ only in case or white space are one class.
         size: The side of the images of a folder after scaling.
         encoder: The encoder of an earlier table, to turn columns into the same features.
         min_classes: How many classes the labels must have at least.
@@ -58,7 +61,7 @@ def read_own(
         InputError: If an option has no meaning for a file of this kind.
     """
     path = Path(path).expanduser()
-    reading = ReadingOptions(labels, tuple(drop), missing, decimal, encoding)
+    reading = ReadingOptions(labels, tuple(drop), missing, decimal, encoding, merge_labels)
     if path.is_dir():
         if is_table(path):
             raise DataError(f"{path} is a folder; a file was expected, because its name is that of a table.")
@@ -116,12 +119,20 @@ def idx_labels(images: Path, given: str | None) -> Path:
     raise DataError(f"{images}: which file holds the labels? There is no {beside.name} beside it. {option}")
 
 
-def with_classes(dataset: Dataset, classes: tuple[str, ...]) -> Dataset:
+def with_classes(dataset: Dataset, classes: tuple[str, ...], *, merge_labels: bool = False) -> Dataset:
     """Return the same rows with labels that are indices into `classes`. The data set may have only some of the classes.
+
+    Args:
+        dataset: The rows.
+        classes: The names of all classes.
+        merge_labels: Whether names that differ only in upper and lower case or white space are the same class.
 
     Raises:
         DataError: If the data set has a class that is not in `classes`.
     """
+    if merge_labels:
+        usual = {spelling(name): name for name in classes}
+        dataset = replace(dataset, classes=tuple(usual.get(spelling(name), name) for name in dataset.classes))
     new = sorted(set(dataset.classes) - set(classes))
     if new:
         which = f"the class {new[0]!r}" if len(new) == 1 else f"the classes {', '.join(map(repr, new[:5]))}"

@@ -9,12 +9,14 @@ import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import Any, NoReturn, Self
 
 from postmax.errors import DataError
 from postmax.wording import advice, listed
 
-_ORDER = ("label", "drop", "missing", "decimal", "encoding", "unknown")
+_ORDER = ("label", "drop", "missing", "decimal", "encoding", "merge_labels", "unknown")
+# Options that are on or off, so that nothing follows their name on the command line.
+_FLAGS = ("merge_labels",)
 # The options that every reader has. `unknown` is for rows that are predicted.
 _USUAL = _ORDER[:-1]
 
@@ -52,6 +54,7 @@ class Problems:
         self.label = label
         self.options = options
         self.found: list[str] = []
+        self.remedies: list[dict[str, str]] = []
         self.dropped = list(dropped)
         self._remedy: dict[str, list[str]] = {}
 
@@ -64,6 +67,7 @@ class Problems:
                 or unknown.
         """
         self.found.append(problem)
+        self.remedies.append({option: value for option, value in remedy.items() if option in self.options})
         for option, value in remedy.items():
             if option not in self.options:
                 continue
@@ -112,10 +116,12 @@ def in_words(options: Mapping[str, Sequence[str]], dropped: Iterable[str] = (), 
     """
     order = [option for option in _ORDER if option in options]
     names = {"label": label}
-    values = {o: [*dropped, *options[o]] if o == "drop" else options[o][0] for o in order}
+    values: dict[str, Any] = {o: [*dropped, *options[o]] if o == "drop" else options[o][0] for o in order}
     return advice(
-        python=", ".join(f"{names.get(o, o)}={json.dumps(values[o], ensure_ascii=False)}" for o in order),
-        command=" ".join(f"--{option} {shlex.quote(_typed(option, options[option]))}" for option in order),
+        python=", ".join(
+            f"{names.get(o, o)}={True if o in _FLAGS else json.dumps(values[o], ensure_ascii=False)}" for o in order
+        ),
+        command=" ".join(f"--{o.replace('_', '-')}{_value(o, options[o])}" for o in order),
     )
 
 
@@ -128,6 +134,10 @@ def columns_from_text(texts: Iterable[str]) -> tuple[str, ...]:
     """
     rows = csv.reader(texts, skipinitialspace=True)
     return tuple(dict.fromkeys(name.strip() for row in rows for name in row))
+
+
+def _value(option: str, values: Sequence[str]) -> str:
+    return "" if option in _FLAGS else f" {shlex.quote(_typed(option, values))}"
 
 
 def _typed(option: str, values: Sequence[str]) -> str:

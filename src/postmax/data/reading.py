@@ -19,6 +19,7 @@ _PURPOSES = {
     "missing": "fills in numbers that a data table does not have",
     "decimal": "is for numbers that are written as text",
     "encoding": "is for text files such as CSV",
+    "merge_labels": "is for the label column of a data table",
 }
 
 
@@ -32,6 +33,8 @@ class ReadingOptions:
         missing: What to do with missing numbers.
         decimal: The sign before the decimals of a number.
         encoding: The encoding of a text file; None for UTF-8, or for UTF-16 with a byte-order mark.
+        merge_labels: Whether labels that differ only in upper and lower case or white space are one class, which gets
+            the most frequent of their names.
     """
 
     label: str | None = None
@@ -39,6 +42,7 @@ class ReadingOptions:
     missing: Missing = "error"
     decimal: Decimal = "."
     encoding: str | None = None
+    merge_labels: bool = False
 
     def __post_init__(self) -> None:
         for name, allowed in (("missing", ("error", "median", "keep")), ("decimal", (".", ","))):
@@ -59,7 +63,7 @@ class ReadingOptions:
 
         Example:
             >>> ReadingOptions("kind", decimal=",", encoding="cp1252").for_file("test.parquet")
-            ReadingOptions(label='kind', drop=(), missing='error', decimal=',', encoding=None)
+            ReadingOptions(label='kind', drop=(), missing='error', decimal=',', encoding=None, merge_labels=False)
         """
         _, allowed = _kind(Path(path))
         return ReadingOptions(**{name: value for name, value in vars(self).items() if name in allowed})
@@ -104,7 +108,7 @@ def _kind(path: Path) -> tuple[str, Collection[str]]:
     if is_csv(path) and not path.is_dir():
         return "a text file", tuple(_PURPOSES)
     if is_parquet(path):
-        return "a Parquet file", ("label", "drop", "missing", "decimal")
+        return "a Parquet file", ("label", "drop", "missing", "decimal", "merge_labels")
     if path.is_dir():
         return "a folder of images", ()
     if path.suffix.lower() == ".npy":
@@ -113,4 +117,4 @@ def _kind(path: Path) -> tuple[str, Collection[str]]:
 
 
 def _option(name: str) -> str:
-    return advice(python=name, command=f"--{name}")
+    return advice(python=name, command=f"--{name.replace('_', '-')}")

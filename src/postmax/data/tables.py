@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
+
+from torch import Tensor
 
 from postmax.data.column_names import find_label, note_unknown
 from postmax.data.columns import (
@@ -16,7 +19,7 @@ from postmax.data.columns import (
 )
 from postmax.data.dataset import Dataset
 from postmax.data.decimal_signs import with_clear_decimals
-from postmax.data.label_text import label_values, stripped
+from postmax.data.label_text import label_values, merged, stripped
 from postmax.data.notes import class_notes, column_notes
 from postmax.data.number_text import Decimal
 from postmax.data.problems import Problems
@@ -25,6 +28,9 @@ from postmax.data.table_encoder import CategoryColumn, Missing, TableEncoder
 from postmax.data.table_reading import TableReading
 from postmax.files import existing_file
 from postmax.labels import EncodedLabels, encode_labels, label_problems
+
+# Fewer rows may all have different labels by chance.
+_FEW_ROWS = 20
 
 
 def read_table(
@@ -36,6 +42,7 @@ def read_table(
     missing: Missing = "error",
     decimal: Decimal = ".",
     encoding: str | None = None,
+    merge_labels: bool = False,
     encoder: TableEncoder | None = None,
     min_classes: int = 1,
 ) -> Dataset:
@@ -54,6 +61,8 @@ def read_table(
             their column, and "keep" keeps them as NaN.
         decimal: The sign before the decimals of a number: a point or a comma.
         encoding: The encoding of a CSV file, such as "cp1252". None for UTF-8, or for UTF-16 with a byte-order mark.
+        merge_labels: Whether labels that differ only in upper and lower case or white space are one class, which gets
+            the most frequent of their names.
         encoder: The encoder of an earlier table, to turn columns into the same features.
         min_classes: How many classes the labels must have at least.
 
@@ -71,25 +80,23 @@ def read_table(
                 [2.0000, 0.0000, 1.0000]]), tensor([1, 0]), ('lily', 'rose'))
     """
     path = existing_file(path)
-    reading = ReadingOptions(label, tuple(drop), missing, decimal, encoding)
+    reading = ReadingOptions(label, tuple(drop), missing, decimal, encoding, merge_labels)
     with Problems(path, dropped=reading.drop) as problems:
-        file, name, features = _open(path, reading, categorical, problems, encoder)
-        usable = features
-        if encoder is None:
-            decimal, usable = with_clear_decimals(features, categorical, decimal, problems)
-            encoder = TableEncoder.fitted(usable, categorical, missing, decimal, problems)
-        inputs = encoder.encoded(usable, decimal, file.rows, problems)
-        encoded = _encode_labels(file, name, decimal, min_classes, problems)
+        file = _load(path, reading, problems)
+        table = understand(file, reading, problems, categorical, encoder, min_classes)
+    name, encoded = table.label, table.encoded
     assert encoded is not None and name is not None  # noqa: S101, PT018  (else there was a problem)
-    texts = {column.name for column in encoder.columns if isinstance(column, CategoryColumn)} - {*categorical}
-    notes = column_notes(features, texts, reading.drop, decimal, file.rows)
+    texts = {column.name for column in table.encoder.columns if isinstance(column, CategoryColumn)} - {*categorical}
+    notes = column_notes(table.columns, texts, reading.drop, table.decimal, file.rows)
+    dropped = tuple(column for column in file.names if column in drop)
     return Dataset(
         name=path.stem,
-        inputs=inputs,
+        inputs=table.features,
         labels=encoded.codes,
         classes=tuple(map(str, encoded.classes)),
         notes=notes + class_notes(encoded.classes, encoded.codes),
-        table=TableReading.of(name, tuple(column for column in file.names if column in drop), encoder, inputs),
+        table=TableReading.of(name, dropped, table.encoder, table.features),
+        rows=file.rows,
     )
 
 
@@ -101,28 +108,77 @@ def fit_encoder(
     missing: Missing = "error",
     decimal: Decimal = ".",
     encoding: str | None = None,
+    merge_labels: bool = False,
 ) -> TableEncoder:
     """Return the encoder with which `read_table` turns the columns of this file into features."""
     path = existing_file(path)
-    reading = ReadingOptions(label, tuple(drop), missing, decimal, encoding)
+    reading = ReadingOptions(label, tuple(drop), missing, decimal, encoding, merge_labels)
     with Problems(path, dropped=reading.drop) as problems:
-        _, _, features = _open(path, reading, (), problems)
+        _, features = _choose(_load(path, reading, problems), reading, (), problems, is_first=True)
         decimal, features = with_clear_decimals(features, (), decimal, problems)
         return TableEncoder.fitted(features, (), missing, decimal, problems)
 
 
-def _open(
-    path: Path,
+@dataclass(frozen=True)
+class Understood:
+    """What became of the columns of a file. What could not be used is noted elsewhere.
+
+    Attributes:
+        label: The column that holds the labels; None if it is not clear.
+        columns: The other columns that can be used.
+        decimal: The sign before the decimals of a number.
+        encoder: What turns these columns into features.
+        features: float32 (N, d).
+        encoded: The labels; None if they cannot be used.
+    """
+
+    label: str | None
+    columns: Columns
+    decimal: Decimal
+    encoder: TableEncoder
+    features: Tensor
+    encoded: EncodedLabels | None
+
+
+def understand(
+    file: FileColumns,
     reading: ReadingOptions,
-    categorical: Collection[str],
     problems: Problems,
+    categorical: Collection[str] = (),
     encoder: TableEncoder | None = None,
-) -> tuple[FileColumns, str | None, Columns]:
-    """Return the columns of a file, the column of the labels, and the features. Wrong names are noted."""
+    min_classes: int = 1,
+) -> Understood:
+    """Return the labels and the features of a file. Whatever is wrong with them is noted, all of it.
+
+    Args:
+        file: The columns.
+        reading: How they are read.
+        problems: Gets what is wrong.
+        categorical: Columns of numbers that are categories.
+        encoder: The encoder of an earlier table, to turn columns into the same features.
+        min_classes: How many classes the labels must have at least.
+    """
+    name, features = _choose(file, reading, categorical, problems, is_first=encoder is None)
+    usable, decimal = features, reading.decimal
+    if encoder is None:
+        decimal, usable = with_clear_decimals(features, categorical, decimal, problems)
+        encoder = TableEncoder.fitted(usable, categorical, reading.missing, decimal, problems)
+    inputs = encoder.encoded(usable, decimal, file.rows, problems)
+    encoded = _encode_labels(file, name, decimal, reading.merge_labels, min_classes, problems)
+    return Understood(name, features, decimal, encoder, inputs, encoded)
+
+
+def _load(path: Path, reading: ReadingOptions, problems: Problems) -> FileColumns:
     if is_csv(path) or is_parquet(path):
         refuse_idle_for_file(path, reading)
-    file = load_columns(path, reading.encoding, reading.drop, problems)
-    if encoder is None:  # else the names are those of the earlier table, and this one need not have them
+    return load_columns(path, reading.encoding, reading.drop, problems)
+
+
+def _choose(
+    file: FileColumns, reading: ReadingOptions, categorical: Collection[str], problems: Problems, *, is_first: bool
+) -> tuple[str | None, Columns]:
+    """Return the column of the labels, and the features. Wrong names are noted."""
+    if is_first:  # else the names are those of the earlier table, and this one need not have them
         note_unknown(reading.drop, "drop", file.names, problems)
     note_unknown(categorical, "categorical", file.names, problems)
     if reading.label is not None and reading.label in reading.drop:
@@ -133,16 +189,18 @@ def _open(
     features = {name: values for name, values in file.values.items() if name != label}
     if not features and not problems.found:
         problems.stop(f"it has no columns but the label {label!r}, so it has no features.")
-    return file, label, features
+    return label, features
 
 
 def _encode_labels(
-    file: FileColumns, name: str | None, decimal: Decimal, min_classes: int, problems: Problems
+    file: FileColumns, name: str | None, decimal: Decimal, merge: bool, min_classes: int, problems: Problems
 ) -> EncodedLabels | None:
     """Return the labels as class indices; None if they cannot be used, which is noted."""
     if name is None or name not in file.values:
         return None
     texts = stripped(file.values[name])
+    if merge:
+        texts = merged(texts)
     # The columns of Parquet have types, so a text there is not a number.
     values = label_values(texts, decimal) if file.rows.kind == "line" else texts
     wrong = label_problems(values, file.rows) if len(values) else []
@@ -154,4 +212,9 @@ def _encode_labels(
     if len(encoded.classes) < min_classes:
         only = f"one class only, {str(encoded.classes[0])!r}" if len(encoded.classes) == 1 else "too few classes"
         problems.add(f"column {name!r} has {only}: a classifier needs at least two.")
+    if min_classes > 1 and len(encoded.classes) == len(values) >= _FEW_ROWS:
+        problems.add(
+            f"column {name!r} has a label of its own for each of the {len(values):,} rows, such as {str(values[0])!r}: "
+            "it names the rows, or is a measurement, and not a class."
+        )
     return encoded

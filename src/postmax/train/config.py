@@ -72,6 +72,7 @@ class DataConfig(_Section):
         missing: What to do about missing numbers: "error", or "median" to fill in the median of the column.
         decimal: The sign before the decimals of a number in a CSV file: a point or a comma.
         encoding: The encoding of a CSV file, such as "cp1252". Null for UTF-8, or for UTF-16 with a byte-order mark.
+        merge_labels: Whether labels of a table that differ only in upper and lower case or white space are one class.
         size: The side, in pixels, to which images of a folder are resized.
         split: "official" is the published split, or one fixed split for all seeds. "random" is another split for each
             seed.
@@ -99,6 +100,7 @@ class DataConfig(_Section):
     missing: Literal["error", "median"] = "error"
     decimal: Annotated[Literal[".", ","], Mark.ADDED] = "."
     encoding: Annotated[str | None, Mark.ADDED] = None
+    merge_labels: Annotated[bool, Mark.ADDED] = False
     size: int | None = Field(None, ge=1)
     split: Literal["official", "random"] = "official"
     test_share: float = Field(0.2, gt=0, lt=1)
@@ -128,7 +130,7 @@ class DataConfig(_Section):
     def reading(self) -> ReadingOptions:
         """How files of your own are read. Missing numbers stay missing until the rows are split."""
         missing: Missing = "keep" if self.missing == "median" else "error"
-        return ReadingOptions(self.labels, self.drop, missing, self.decimal, self.encoding)
+        return ReadingOptions(self.labels, self.drop, missing, self.decimal, self.encoding, self.merge_labels)
 
 
 class OptimiserConfig(_Section):

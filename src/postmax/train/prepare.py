@@ -176,7 +176,7 @@ def _load_own(config: DataConfig, path: str) -> tuple[data.Dataset, data.Dataset
     first, second = (part.inputs[torch.tensor([0])].shape[1:] for part in (train, test))
     if first != second:
         raise DataError(f"rows of {path} have the shape {tuple(first)}, those of {config.test_path} {tuple(second)}.")
-    return train, with_classes(test, train.classes)
+    return train, with_classes(test, train.classes, merge_labels=reading.merge_labels)
 
 
 def _arguments(reading: ReadingOptions) -> dict[str, Any]:

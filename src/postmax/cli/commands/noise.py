@@ -13,6 +13,7 @@ from postmax.cli.options import (
     EncodingName,
     JsonFlag,
     Label,
+    MergeLabels,
     MissingNumbers,
     TableOptions,
 )
@@ -45,6 +46,7 @@ def inject(
     missing: MissingNumbers = None,
     decimal: DecimalSign = None,
     encoding: EncodingName = None,
+    merge_labels: MergeLabels = False,
     seed: Annotated[int, typer.Option(help="The same seed gives the same labels.")] = 0,
     independent: Annotated[
         bool, typer.Option("--independent", help="Draw each row on its own; by default the counts match the matrix.")
@@ -66,7 +68,7 @@ def inject(
     with starting():
         from postmax.cli import noise as work
 
-    options = TableOptions(label, drop, missing, decimal, encoding)
+    options = TableOptions(label, drop, missing, decimal, encoding, merge_labels)
     work.inject(file, noise, options, seed=seed, independent=independent, out=out, force=force, as_json=as_json)
 
 
@@ -80,6 +82,7 @@ def show(
     missing: MissingNumbers = None,
     decimal: DecimalSign = None,
     encoding: EncodingName = None,
+    merge_labels: MergeLabels = False,
     clean: Annotated[
         str | None, typer.Option("--clean", "-c", help="The true labels: a column of FILE, or another file.")
     ] = None,
@@ -99,7 +102,7 @@ def show(
     with starting():
         from postmax.cli import noise as work
 
-    options = TableOptions(label, drop, missing, decimal, encoding)
+    options = TableOptions(label, drop, missing, decimal, encoding, merge_labels)
     work.show(file, options, clean=clean, plot=plot, force=force, as_json=as_json)
 
 
@@ -118,6 +121,7 @@ def estimate(
     missing: MissingNumbers = None,
     decimal: DecimalSign = None,
     encoding: EncodingName = None,
+    merge_labels: MergeLabels = False,
     size: Annotated[
         int | None, typer.Option(help="Side of the images of a folder, if they have different sizes.", min=1)
     ] = None,
@@ -148,7 +152,7 @@ def estimate(
 
     work.estimate(
         file,
-        TableOptions(label, drop, missing, decimal, encoding),
+        TableOptions(label, drop, missing, decimal, encoding, merge_labels),
         size=size,
         method=method,
         replicates=replicates,

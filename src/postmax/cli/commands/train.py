@@ -13,6 +13,7 @@ from postmax.cli.options import (
     EncodingName,
     JsonFlag,
     Label,
+    MergeLabels,
     MissingNumbers,
     OutFolder,
     TableOptions,
@@ -34,6 +35,7 @@ def train(
     missing: MissingNumbers = None,
     decimal: DecimalSign = None,
     encoding: EncodingName = None,
+    merge_labels: MergeLabels = False,
     config: Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file to start from.")] = None,
     out: OutFolder = Path("postmax-results"),
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run and how long it will take.")] = False,
@@ -58,7 +60,7 @@ def train(
     with starting():
         from postmax.cli import train as work
 
-    options = TableOptions(label, drop, missing, decimal, encoding)
+    options = TableOptions(label, drop, missing, decimal, encoding, merge_labels)
     work.train(arguments or [], options, config, out, dry_run=dry_run, as_json=as_json)
 
 

@@ -176,6 +176,7 @@ def _estimate_command(config: RunConfig) -> str:
     options |= {"drop": list(data.drop)} if data.drop else {}
     options |= {"missing": [data.missing]} if data.missing != "error" else {}
     options |= {"decimal": [data.decimal]} if data.decimal != "." else {}
+    options |= {"merge_labels": [""]} if data.merge_labels else {}
     options |= {"encoding": [data.encoding]} if data.encoding is not None else {}
     with command_line():  # the page shows a command, also if a program writes it
         words = ["postmax noise estimate", shlex.quote(data.path or str(data.name)), in_words(options)]
