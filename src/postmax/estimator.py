@@ -90,7 +90,9 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         noise_rate_: The estimated share of wrong labels.
         noise_rate_interval_: The range in which it lies.
         label_quality_: The probability that each given label is right, (N,), by networks that did not see it.
+        posterior_: P(true class | row) for each row of `fit`, (N, K), by networks that did not see it.
         estimate_: The `postmax.TransitionEstimate`; None if the noise was not estimated.
+        network_shares_: The kind of each network that was tried, and how much it counts.
         history_: One entry for each time networks were judged on held-out rows.
         n_iter_: The number of epochs.
         n_features_in_: The number of columns.
@@ -178,7 +180,7 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         rows = Rows(features[used], labels[used], weights[used] / weights[used].mean(), len(self.classes_))
         learnt = self._learn(rows, seed)
         self._keep(learnt, len(labels))
-        self.label_quality_ = self._quality(learnt, features, labels, used)
+        self.posterior_, self.label_quality_ = self._out_of_sample(learnt, features, labels, used)
         self._wrapped: Wrapped | None = None
         if self.estimator is not None:
             self._say(f"training {type(self.estimator).__name__} on labels weighed by how likely they are right")
@@ -221,7 +223,7 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         rows = Rows(features[used], labels[used], weights[used] / weights[used].mean(), len(self.classes_))
         learnt = stream.learn(rows, self.correction)
         self._keep(learnt, len(labels))
-        self.label_quality_ = self._quality(learnt, features, labels, used)
+        self.posterior_, self.label_quality_ = self._out_of_sample(learnt, features, labels, used)
         return self
 
     def _start_stream(self, X: Any, classes: Any) -> tuple[list[Array], Stream]:  # noqa: N803
@@ -324,16 +326,18 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             self.transition_interval_ = (low.numpy(), high.numpy())
             self.noise_rate_ = learnt.estimate.noise_rate
             self.noise_rate_interval_ = learnt.estimate.noise_rate_interval
+        self.network_shares_ = list(learnt.fit.shares)
         self.history_ = list(learnt.fit.history)
         self.n_iter_ = learnt.fit.epochs
         self._say(f"{rows} rows, noise rate {self.noise_rate_:.1%}".replace("%", " %"))
 
-    def _quality(self, learnt: Learnt, features: Tensor, labels: Tensor, used: Tensor) -> Array:
+    def _out_of_sample(self, learnt: Learnt, features: Tensor, labels: Tensor, used: Tensor) -> tuple[Array, Array]:
+        """Return what networks say about rows that they did not see: the true class, and whether the label is right."""
         posterior = torch.empty(len(labels), len(self.classes_), dtype=torch.float64)
         posterior[used] = learnt.posterior
         if not used.all():  # no network has seen rows of weight 0
             posterior[~used] = self._learnt.predict(features[~used])
-        return label_quality(posterior, labels, learnt.noise)
+        return posterior.numpy(), label_quality(posterior, labels, learnt.noise)
 
     # ---- Predicting ----
 

@@ -9,6 +9,7 @@ import typer
 from postmax.cli.commands import data, noise
 from postmax.cli.commands.doctor import doctor
 from postmax.cli.commands.export import export
+from postmax.cli.commands.fit import fit
 from postmax.cli.commands.listing import list_
 from postmax.cli.commands.predict import predict
 from postmax.cli.commands.reproduce import report, reproduce
@@ -24,7 +25,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 # Typer lists commands in this order, but groups such as `noise` last.
-for _command in (train, resume, predict, export, reproduce, tune, report):
+for _command in (fit, train, resume, predict, export, reproduce, tune, report):
     app.command()(_command)
 app.command("list")(list_)
 app.command()(doctor)
@@ -58,9 +59,9 @@ def _root(
 
     \b
     Your own data:
+      postmax fit train.csv --label species              a classifier, the noise, and the doubtful labels
+      postmax predict postmax-models/train new.csv       what it says about new rows
       postmax noise estimate train.csv --label species   how many labels are wrong
-      postmax train train.csv --label species            a classifier, and a page about it
-      postmax predict RUN new.csv                        what it says about new rows
     The paper and your research:
       postmax reproduce breast-cancer                    a table: our values beside the reported ones
       postmax train digits noise=symmetric:0.4 loss=gce  one run

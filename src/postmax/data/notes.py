@@ -33,7 +33,7 @@ def column_notes(
         decimal: The sign before the decimals of a number.
         rows: How messages call the rows.
     """
-    ids = [n for n, v in columns.items() if (_all_different(v) if n in texts else _counts_rows(v, decimal))]
+    ids = columns_that_name_rows(columns, texts, decimal)
     notes = []
     if ids:
         one = len(ids) == 1
@@ -46,6 +46,17 @@ def column_notes(
             shown = f"{str(values[odd[0]])[:40]!r} in {rows.some(odd)}"
             notes.append(f"column {name!r} is read as text, because not all of its values are numbers: {shown}")
     return tuple(notes)
+
+
+def columns_that_name_rows(columns: Columns, texts: Collection[str], decimal: Decimal) -> list[str]:
+    """Return the columns that look like names or numbers of the rows: texts that all differ, and 1, 2, 3 and so on.
+
+    Args:
+        columns: The columns.
+        texts: The names of those that are read as text.
+        decimal: The sign before the decimals of a number.
+    """
+    return [n for n, v in columns.items() if (_all_different(v) if n in texts else _counts_rows(v, decimal))]
 
 
 def class_notes(classes: Sequence[str | int], labels: Tensor) -> tuple[str, ...]:

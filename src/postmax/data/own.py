@@ -40,6 +40,7 @@ def read_own(
     size: int | None = None,
     encoder: TableEncoder | None = None,
     min_classes: int = 1,
+    leave_out: bool = False,
 ) -> Dataset:
     """Return a file or folder as a data set. Its format follows from its name and its first bytes.
 
@@ -55,6 +56,7 @@ def read_own(
         size: The side of the images of a folder after scaling.
         encoder: The encoder of an earlier table, to turn columns into the same features.
         min_classes: How many classes the labels must have at least.
+        leave_out: Whether columns of a table that cannot be features are left out with a note.
 
     Raises:
         DataError: If the format of the file is unknown, or if the file cannot be read.
@@ -73,7 +75,7 @@ def read_own(
             f"{path}: {advice(python='size', command='data.size')} is for the images of a folder, but this is a file."
         )
     if is_table(path):
-        return read_table(path, **vars(reading), encoder=encoder, min_classes=min_classes)
+        return read_table(path, **vars(reading), encoder=encoder, min_classes=min_classes, leave_out=leave_out)
     if path.suffix.lower() == ".npz":
         refuse_idle_for_file(path, reading)
         return _at_least(min_classes, read_npz(path, labels=labels), path)

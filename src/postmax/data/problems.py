@@ -29,6 +29,7 @@ class Problems:
         dropped: The columns that the reader of the message drops already.
         label: What Python programs call the argument for the label column.
         options: The options that the reader has. Others are not advised.
+        leave_out: Whether columns that cannot be features are left out, without an error. `left_out` has the reasons.
 
     Example:
         >>> with Problems("t.csv") as problems:
@@ -49,6 +50,7 @@ class Problems:
         *,
         label: str = "label",
         options: Collection[str] = _USUAL,
+        leave_out: bool = False,
     ) -> None:
         self.where = str(where)
         self.label = label
@@ -56,6 +58,8 @@ class Problems:
         self.found: list[str] = []
         self.remedies: list[dict[str, str]] = []
         self.dropped = list(dropped)
+        self.left_out: dict[str, str] = {}
+        self._leave_out = leave_out
         self._remedy: dict[str, list[str]] = {}
 
     def add(self, problem: str, **remedy: str) -> None:
@@ -66,6 +70,9 @@ class Problems:
             remedy: Options that solve the problem: label, drop (one column), missing, decimal, encoding
                 or unknown.
         """
+        if self._leave_out and set(remedy) == {"drop"}:
+            self.left_out[remedy["drop"]] = problem
+            return
         self.found.append(problem)
         self.remedies.append({option: value for option, value in remedy.items() if option in self.options})
         for option, value in remedy.items():

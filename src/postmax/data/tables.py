@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torch import Tensor
@@ -20,7 +20,7 @@ from postmax.data.columns import (
 from postmax.data.dataset import Dataset
 from postmax.data.decimal_signs import with_clear_decimals
 from postmax.data.label_text import label_values, merged, stripped
-from postmax.data.notes import class_notes, column_notes
+from postmax.data.notes import class_notes, column_notes, columns_that_name_rows
 from postmax.data.number_text import Decimal
 from postmax.data.problems import Problems
 from postmax.data.reading import ReadingOptions, refuse_idle_for_file
@@ -45,6 +45,7 @@ def read_table(
     merge_labels: bool = False,
     encoder: TableEncoder | None = None,
     min_classes: int = 1,
+    leave_out: bool = False,
 ) -> Dataset:
     r"""Return the rows of a CSV or Parquet file as float32 features, with one column as labels.
 
@@ -65,6 +66,8 @@ def read_table(
             the most frequent of their names.
         encoder: The encoder of an earlier table, to turn columns into the same features.
         min_classes: How many classes the labels must have at least.
+        leave_out: Whether columns that cannot be features, such as names, are left out with a note. By default they are
+            an error.
 
     Raises:
         DataError: If the file cannot be read, or if a column cannot be turned into features. The message lists all
@@ -81,14 +84,23 @@ def read_table(
     """
     path = existing_file(path)
     reading = ReadingOptions(label, tuple(drop), missing, decimal, encoding, merge_labels)
-    with Problems(path, dropped=reading.drop) as problems:
+    with Problems(path, dropped=reading.drop, leave_out=leave_out) as problems:
         file = _load(path, reading, problems)
         table = understand(file, reading, problems, categorical, encoder, min_classes)
+        if leave_out and (ids := columns_that_name_rows(table.columns, _texts(table, categorical), table.decimal)):
+            problems.left_out |= {
+                column: f"column {column!r} looks like names or numbers of the rows" for column in ids
+            }
+            file = replace(file, values={column: v for column, v in file.values.items() if column not in ids})
+            table = understand(file, reading, problems, categorical, encoder, min_classes)
+        if problems.left_out and not table.encoder.columns:
+            problems.stop(f"no column can be a feature: {' '.join(problems.left_out.values())}")
     name, encoded = table.label, table.encoded
     assert encoded is not None and name is not None  # noqa: S101, PT018  (else there was a problem)
-    texts = {column.name for column in table.encoder.columns if isinstance(column, CategoryColumn)} - {*categorical}
-    notes = column_notes(table.columns, texts, reading.drop, table.decimal, file.rows)
-    dropped = tuple(column for column in file.names if column in drop)
+    kept = {name: values for name, values in table.columns.items() if name not in problems.left_out}
+    notes = column_notes(kept, _texts(table, categorical), reading.drop, table.decimal, file.rows)
+    notes += tuple(f"{reason.rstrip('.')}: it is left out" for reason in problems.left_out.values())
+    dropped = tuple(column for column in file.names if column in drop or column in problems.left_out)
     return Dataset(
         name=path.stem,
         inputs=table.features,
@@ -166,6 +178,11 @@ def understand(
     inputs = encoder.encoded(usable, decimal, file.rows, problems)
     encoded = _encode_labels(file, name, decimal, reading.merge_labels, min_classes, problems)
     return Understood(name, features, decimal, encoder, inputs, encoded)
+
+
+def _texts(table: Understood, categorical: Collection[str]) -> set[str]:
+    """Return the columns that are read as text."""
+    return {column.name for column in table.encoder.columns if isinstance(column, CategoryColumn)} - {*categorical}
 
 
 def _load(path: Path, reading: ReadingOptions, problems: Problems) -> FileColumns:

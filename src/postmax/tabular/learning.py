@@ -43,6 +43,7 @@ class FirstFit:
         history: One entry for each time a network was judged.
         epochs: How many epochs were trained.
         networks: The networks that were trained, by shape, from which training can go on.
+        shares: The kind of each network that was tried, and how much it counts; empty if all count the same.
     """
 
     model: Model
@@ -51,6 +52,7 @@ class FirstFit:
     history: tuple[dict[str, Any], ...] = ()
     epochs: int = 1
     networks: tuple[nn.Module, ...] = ()
+    shares: tuple[tuple[str, float], ...] = ()
 
 
 class MadeLoss(NamedTuple):

@@ -72,6 +72,7 @@ class SideBySide:
             max(one.epochs for one in fitted.trained),
             # a committee computes in float64, training goes on in float32
             tuple(copy.deepcopy(one.network).float() for one in fitted.trained),
+            tuple(zip((one.kind for one in self.settings), fitted.shares, strict=True)),
         )
 
 

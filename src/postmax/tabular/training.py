@@ -18,6 +18,7 @@ from torch import Tensor
 from postmax.errors import DivergedError
 from postmax.estimation.crossfit import folds_of
 from postmax.losses import Loss
+from postmax.progress import Stage, tell
 from postmax.tabular.networks import LaneNetwork, make
 
 _MOST_BATCH, _FEWEST_BATCH, _BATCHES = 256, 16, 8
@@ -201,7 +202,8 @@ class _Training:
         total = self.epochs * self.batches
         judged = {math.ceil(total * 2 ** (-i / 2)) for i in range(_JUDGEMENTS)}
         step, worse, epochs = 0, 0, 0
-        for epochs in range(1, self.epochs + 1):  # noqa: B007  (how many there were is asked for later)
+        for epochs in range(1, self.epochs + 1):
+            tell(Stage(f"training {self.settings[0].kind} networks", epochs - 1, self.epochs, "epochs"))
             for chosen in self._order().split(self.batch, 1):
                 self._step(chosen, step / total)
                 step += 1
@@ -209,6 +211,7 @@ class _Training:
                     worse = 0 if self._judge(step, last=step == total) else worse + 1
             if self.stop_early and worse >= _PATIENCE:
                 break
+        tell(Stage(f"training {self.settings[0].kind} networks", self.epochs, self.epochs, "epochs"))
         if not self.scores.isfinite().any():
             raise DivergedError(
                 f"the training of {self.settings[0].kind} networks diverged: their loss on held-out rows is not "

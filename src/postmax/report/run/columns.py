@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from postmax.data.table_encoder import CategoryColumn, NumberColumn
 from postmax.data.table_reading import TableReading
@@ -41,9 +43,14 @@ class ColumnTable:
 
 def column_table(data: DataRecord | None) -> ColumnTable | None:
     """Return how each column was read; None if the data are no table, or the run did not record it."""
-    if data is None or data["table"] is None:
+    return None if data is None else column_table_of(data["table"])
+
+
+def column_table_of(table: Mapping[str, Any] | None) -> ColumnTable | None:
+    """Return how each column was read, from what a `TableReading` keeps; None if the data are no table."""
+    if table is None:
         return None
-    reading = TableReading.from_dict(data["table"])
+    reading = TableReading.from_dict(table)
     rows = [
         ColumnRow(reading.label, "the label", "", feature=False),
         *(_row(column, reading.missing.get(column.name, 0)) for column in reading.encoder.columns),

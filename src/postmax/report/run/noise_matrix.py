@@ -76,7 +76,15 @@ def matrix_part(result: RunResult, estimates: Sequence[TransitionEstimate], *, e
         return None
     classes = tuple(result["classes"])
     name = "Estimated transition matrix" if estimated else "Transition matrix"
-    title = name if matrix.std is None else f"{name}, mean of {len(result['seeds'])} estimates"
+    return _part(name if matrix.std is None else f"{name}, mean of {len(result['seeds'])} estimates", matrix, classes)
+
+
+def estimate_part(estimate: TransitionEstimate) -> MatrixPart:
+    """Return the matrix of a single estimate."""
+    return _part("Estimated transition matrix", _of_estimate(estimate), tuple(map(str, estimate.classes)))
+
+
+def _part(title: str, matrix: _Matrix, classes: tuple[str, ...]) -> MatrixPart:
     shares = matrix.values.tolist()
 
     def words(i: int, j: int) -> tuple[str, str]:
@@ -96,10 +104,13 @@ def _matrix(result: RunResult, estimates: Sequence[TransitionEstimate]) -> _Matr
     if (values != values[0]).any():
         about = f" Each number is the mean of {len(values)} estimates, one for each seed."
         return _Matrix(values.mean(0), f"{about} Below it is their standard deviation.", std=values.std(0, ddof=1))
-    if not estimates:
-        return _Matrix(values[0])
-    low, high = (bound.numpy() for bound in estimates[0].interval)
-    return _Matrix(values[0], f" Below each number is its {100 * estimates[0].level:.0f} % interval.", (low, high))
+    return _of_estimate(estimates[0]) if estimates else _Matrix(values[0])
+
+
+def _of_estimate(estimate: TransitionEstimate) -> _Matrix:
+    low, high = (bound.numpy() for bound in estimate.interval)
+    about = f" Below each number is its {100 * estimate.level:.0f} % interval."
+    return _Matrix(np.array(estimate.matrix.tolist()), about, (low, high))
 
 
 def _largest(matrix: _Matrix, classes: Sequence[str]) -> tuple[Flip, ...]:

@@ -1,0 +1,142 @@
+"""Train a classifier on a data set of one's own, and say what it found out about the labels."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict
+
+import numpy as np
+import torch
+
+from postmax.data import Dataset
+from postmax.data.row_form import RowForm
+from postmax.estimator import FPMLClassifier
+from postmax.fitting.doubt import Doubt, doubt, largest_confusions
+from postmax.fitting.expected import accuracy_on_right_labels
+from postmax.runs.environment import environment
+from postmax.tabular.saved import SavedClassifier
+from postmax.version import __version__
+
+_CONFUSIONS = 10
+
+
+class ConfusionRecord(TypedDict):
+    """How many rows of a true class are expected to have the label of another one."""
+
+    true: str
+    label: str
+    rows: float
+    share: float
+
+
+class FitRecord(TypedDict):
+    """The result of a fit, as plain values.
+
+    `accuracy` is that on right labels, with its 95 % interval; None if the labels say nothing about it. `agreement` is
+    the share of labels as given that are predicted, out of sample. `majority` is the share of the most frequent label.
+    """
+
+    version: str
+    name: str
+    rows: int
+    classes: list[str]
+    counts: list[int]
+    table: dict[str, Any] | None
+    features: int
+    notes: list[str]
+    estimate: dict[str, Any]
+    accuracy: float | None
+    accuracy_interval: list[float]
+    agreement: float
+    majority: float
+    wrong: float
+    confusions: list[ConfusionRecord]
+    networks: dict[str, float]
+    seed: int
+    seconds: float
+    environment: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What was learnt.
+
+    Attributes:
+        model: The fitted classifier.
+        saved: What is kept of it.
+        record: The result.
+        doubt: What is believed about each label.
+        dataset: The rows.
+    """
+
+    model: FPMLClassifier
+    saved: SavedClassifier
+    record: FitRecord
+    doubt: Doubt
+    dataset: Dataset
+
+
+def fit(dataset: Dataset, form: RowForm, *, seed: int = 0, notes: Sequence[str] = ()) -> Fit:
+    """Return a classifier for rows with partly wrong labels, and what it says about them.
+
+    Args:
+        dataset: The rows: features, of which some may be NaN.
+        form: What the rows are, and how they are read again from other files.
+        seed: The seed of everything random.
+        notes: What a person should know about the data.
+    """
+    start = time.monotonic()
+    features = torch.as_tensor(dataset.inputs[torch.arange(len(dataset))]).numpy()
+    labels = dataset.labels.numpy()
+    model = FPMLClassifier(random_state=seed)
+    model.fit(features, labels)
+    assert model.estimate_ is not None  # noqa: S101  (by default the noise is estimated)
+    # The classes of the model are those that rows have; a data set may name more.
+    classes = tuple(dataset.classes[code] for code in model.classes_)
+    codes = np.searchsorted(model.classes_, labels)
+    matrix = model.transition_.matrix.numpy()
+    believed = doubt(model.posterior_, codes, matrix)
+    accuracy = accuracy_on_right_labels(
+        model.posterior_.argmax(1), codes, matrix, (model.noise_rate_, *model.noise_rate_interval_)
+    )
+    counts = np.bincount(codes, minlength=len(classes))
+    record: FitRecord = {
+        "version": __version__,
+        "name": dataset.name,
+        "rows": len(dataset),
+        "classes": list(classes),
+        "counts": counts.tolist(),
+        "table": None if dataset.table is None else dataset.table.to_dict(),
+        "features": features.shape[1],
+        "notes": [*dataset.notes, *notes],
+        "estimate": {**model.estimate_.to_dict(), "classes": list(classes)},
+        "accuracy": accuracy.expected,
+        "accuracy_interval": [accuracy.low, accuracy.high],
+        "agreement": accuracy.agreement,
+        "majority": float(counts.max() / counts.sum()),
+        "wrong": believed.wrong,
+        "confusions": [
+            {"true": one.true, "label": one.label, "rows": one.rows, "share": one.share}
+            for one in largest_confusions(believed.confusions, classes, _CONFUSIONS)
+        ],
+        "networks": _networks(model),
+        "seed": seed,
+        "seconds": time.monotonic() - start,
+        "environment": environment(),
+    }
+    return Fit(model, _named(model.saved(form), classes), record, believed, dataset)
+
+
+def _networks(model: FPMLClassifier) -> dict[str, float]:
+    """Return how much each kind of network counts, the one that counts most first."""
+    found: dict[str, float] = {}
+    for kind, share in model.network_shares_:
+        found[kind] = found.get(kind, 0.0) + share
+    return dict(sorted(found.items(), key=lambda one: -one[1]))
+
+
+def _named(saved: SavedClassifier, classes: tuple[str, ...]) -> SavedClassifier:
+    """Return a classifier whose classes have their names, and not numbers."""
+    return replace(saved, classes=classes)

@@ -1,0 +1,118 @@
+"""The folder of a fit: the model, the result, what is believed about each label, and the page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from postmax.errors import DataError, InputError
+from postmax.files import atomic_write, not_written
+from postmax.fitting.fit import Fit, FitRecord
+from postmax.row_names import RowNames
+from postmax.wording import advice
+
+MODEL, LABELS, RESULT, PAGE = "model.safetensors", "labels.csv", "result.json", "report.html"
+FORMAT = "postmax fit 1"
+
+
+class FitFolder:
+    """A folder with the result of a fit. `result.json` is written last, so a folder that has it is complete.
+
+    Args:
+        path: The folder, which need not exist.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).expanduser()
+
+    def refuse_other_files(self) -> None:
+        """Check that nothing would be mixed up or lost.
+
+        Raises:
+            InputError: If the folder holds something else than a fit.
+        """
+        if not self.path.exists():
+            return
+        if not self.path.is_dir():
+            raise InputError(f"{self.path} is a file; give another folder: {_another()}.")
+        own = {MODEL, LABELS, RESULT, PAGE}
+        foreign = sorted(entry.name for entry in self.path.iterdir() if entry.name not in own)
+        foreign = [name for name in foreign if not name.startswith(".")]
+        if foreign:
+            raise InputError(f"{self.path} holds other files, such as {foreign[0]}; give another folder: {_another()}.")
+
+    def made_from(self) -> dict[str, Any] | None:
+        """Return what the fit in this folder was made from; None if there is no complete one."""
+        try:
+            content = json.loads((self.path / RESULT).read_text("utf-8"))
+        except (OSError, ValueError):
+            return None
+        complete = isinstance(content, dict) and all((self.path / name).is_file() for name in (MODEL, LABELS, PAGE))
+        return content.get("made_from") if complete and content.get("format") == FORMAT else None
+
+    def record(self) -> FitRecord:
+        """Return the result.
+
+        Raises:
+            DataError: If it is missing or damaged.
+        """
+        path = self.path / RESULT
+        try:
+            return cast("FitRecord", json.loads(path.read_text("utf-8"))["result"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(f"{path} is missing or damaged ({error}). Give the command again with --force.") from error
+
+    def labels(self) -> list[dict[str, str]]:
+        """Return the rows of labels.csv, the most doubtful first."""
+        with (self.path / LABELS).open(encoding="utf-8", newline="") as file:
+            return sorted(csv.DictReader(file), key=lambda row: float(row["p_right"]))
+
+    def begin(self) -> None:
+        """Make the folder. What it says about an earlier fit is not true any more."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            (self.path / RESULT).unlink(missing_ok=True)
+        except OSError as error:
+            raise not_written(self.path, error) from error
+
+    def write(self, found: Fit) -> None:
+        """Write the model and what is believed about each label."""
+        with atomic_write(self.path / MODEL) as file:
+            file.write(found.saved.to_bytes())
+        with atomic_write(self.path / LABELS) as file:
+            text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+            csv.writer(text, lineterminator="\n").writerows(_label_rows(found))
+            text.detach()  # closing it would close the file
+
+    def finish(self, found: Fit, made_from: dict[str, Any]) -> None:
+        """Write the result. Now the folder is complete."""
+        content = {"format": FORMAT, "made_from": made_from, "result": found.record}
+        with atomic_write(self.path / RESULT) as file:
+            file.write(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+
+
+def _label_rows(found: Fit) -> Iterator[Sequence[Any]]:
+    """Yield the header and one row for each row of the data, in their order."""
+    names, classes, believed = found.dataset.rows, found.record["classes"], found.doubt
+    yield [_unit(names), "given", "suggested", "p_right", "p_suggested"]
+    given = [found.dataset.classes[code] for code in found.dataset.labels.tolist()]
+    rows = zip(given, believed.suggested, believed.right, believed.probability, strict=True)
+    for row, (label, suggested, right, probability) in enumerate(rows):
+        yield [_number(names, row), label, classes[suggested], f"{right:.6g}", f"{probability:.6g}"]
+
+
+def _unit(names: RowNames) -> str:
+    return "line" if names.kind == "line" else "row"
+
+
+def _number(names: RowNames, row: int) -> int:
+    """Return the line of a row in a text file; elsewhere its place, counted from 1."""
+    return names.numbers[row] if names.kind == "line" and names.numbers is not None else row + 1
+
+
+def _another() -> str:
+    return advice(python="another path", command="--out FOLDER")

@@ -1,0 +1,1 @@
+"""What the result of a fit says, for the terminal and for its page."""

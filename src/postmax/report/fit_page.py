@@ -1,0 +1,81 @@
+"""The page of a fit."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from postmax.estimation import TransitionEstimate
+from postmax.fitting.fit import FitRecord
+from postmax.report.fit import words
+from postmax.report.numbers import one_per_cent, thousands
+from postmax.report.page import write_page
+from postmax.report.run.columns import column_table_of
+from postmax.report.run.noise_matrix import estimate_part
+
+_DOUBTFUL = 50
+
+
+def write_fit_page(record: FitRecord, labels: Sequence[Mapping[str, str]], folder: Path) -> Path:
+    """Write report.html into the folder of a fit. The same fit gives the same bytes.
+
+    Args:
+        record: The result.
+        labels: The rows of labels.csv, the most doubtful first.
+        folder: The folder, which exists.
+    """
+    estimate = TransitionEstimate.from_dict(record["estimate"])
+    doubtful = [row for row in labels[:_DOUBTFUL] if row["given"] != row["suggested"]]
+    return write_page(
+        "fit.html.jinja",
+        folder,
+        title=f"{record['name']}: a classifier from labels of which some are wrong",
+        noise=words.noise_in_words(record),
+        accuracy=words.accuracy_in_words(record),
+        about_accuracy=words.ABOUT_ACCURACY,
+        confusions=[
+            (one["true"], one["label"], f"{one['rows']:.0f}", one_per_cent(one["share"]))
+            for one in record["confusions"]
+        ],
+        even=words.confusions_in_words(record),
+        data=[
+            ("Data", words.data_in_words(record)),
+            ("Most frequent label", f"{one_per_cent(record['majority'])} of the rows"),
+            (
+                "Networks",
+                ", ".join(f"{name} {share:.0%}".replace("%", " %") for name, share in record["networks"].items()),
+            ),
+            ("Seed", str(record["seed"])),
+        ],
+        counts=list(zip(record["classes"], map(thousands, record["counts"]), strict=True)),
+        notes=record["notes"],
+        columns=column_table_of(record["table"]),
+        unit=next(iter(labels[0])) if labels else "row",
+        doubtful=[
+            (
+                next(iter(row.values())),
+                row["given"],
+                row["suggested"],
+                _percent(row["p_right"]),
+                _percent(row["p_suggested"]),
+            )
+            for row in doubtful
+        ],
+        wrong=f"{record['wrong']:.0f}",
+        matrix=estimate_part(estimate),
+        unidentified=[(str(name), why) for name, why in estimate.unidentified.items()],
+        predict=f"postmax predict {shlex.quote(str(folder))} new.csv -o predictions.csv",
+        environment=record["environment"],
+        seconds=record["seconds"],
+    )
+
+
+def _unit(labels: Sequence[Mapping[str, str]]) -> str:
+    """Return what rows are called by: the first column."""
+    return next(iter(labels[0]))
+
+
+def _percent(probability: str) -> str:
+    share = float(probability)
+    return "under 0.1 %" if share < 1e-3 else one_per_cent(share)
