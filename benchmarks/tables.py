@@ -32,6 +32,7 @@ import torch
 from table_sources import DESIGN, SET_ASIDE, SOURCES, Table, read
 
 import postmax as pm
+from postmax.fitting.expected import accuracy_on_right_labels
 from postmax.transition import corrupt_by_features
 
 _HELD_OUT = 0.3
@@ -157,7 +158,37 @@ def run(case: Case, table: Table) -> dict[str, Any]:
         predicted = model.predict(test)
         end = time.perf_counter()
     found = {"accuracy": float((predicted == truth).mean()), "fit": fitted - start, "predict": end - fitted}
-    return {**case._asdict(), "rows": len(train), "noisy": float((noisy != labels).mean()), **found}
+    about = {"rows": len(train), "noisy": float((noisy != labels).mean())}
+    return {**case._asdict(), **about, **found, **_beliefs(model, noisy)}
+
+
+def _beliefs(model: Any, noisy: Labels) -> dict[str, Any]:
+    """Return what a model believes about the noise and about its own accuracy: each with its 95 % interval."""
+    if not isinstance(model, pm.FPMLClassifier):
+        return {}
+    rates = (model.noise_rate_, *model.noise_rate_interval_)
+    matrix, codes = model.transition_.matrix.numpy(), np.searchsorted(model.classes_, noisy)
+    expected = accuracy_on_right_labels(model.posterior_.argmax(1), codes, matrix, rates)
+    return {"noise_rate": [float(rate) for rate in rates], "expected": [expected.expected, expected.low, expected.high]}
+
+
+def coverage(found: dict[Case, dict[str, Any]]) -> str:
+    """Return how often the intervals of FPML hold the truth, as Markdown."""
+    lines = ["| noise | cases | rate held | mean width | accuracy held | mean width | mean error |", "|---" * 7 + "|"]
+    for noise in NOISES:
+        cases = [one for case, one in found.items() if case.noise == noise and case.model == "FPML" and "expected" in one]
+        cases = [one for one in cases if one["expected"][0] is not None]
+        if not cases:
+            continue
+        rate = [one["noise_rate"][1] <= one["noisy"] + 1e-9 and one["noisy"] <= one["noise_rate"][2] for one in cases]
+        held = [one["expected"][1] <= one["accuracy"] <= one["expected"][2] for one in cases]
+        widths = [fmean(one[name][2] - one[name][1] for one in cases) for name in ("noise_rate", "expected")]
+        error = fmean(abs(one["expected"][0] - one["accuracy"]) for one in cases)
+        lines.append(
+            f"| {noise} | {len(cases)} | {sum(rate)} | {100 * widths[0]:.1f} | {sum(held)} | {100 * widths[1]:.1f} | "
+            f"{100 * error:.1f} |"
+        )
+    return "\n".join(lines) + "\n"
 
 
 def finished(path: Path) -> dict[Case, dict[str, Any]]:
@@ -260,7 +291,9 @@ def main() -> None:
         tables = [name for name in tables if read(name).rows.size <= args.most_numbers]
     done = finished(args.out)
     if args.page:
-        print(page({case: result for case, result in done.items() if case.table in tables}, args.models))
+        shown = {case: result for case, result in done.items() if case.table in tables}
+        print(page(shown, args.models))
+        print(coverage(shown))
         return
     torch.set_num_threads(1)
     args.out.parent.mkdir(parents=True, exist_ok=True)
