@@ -12,6 +12,7 @@ import torch
 from postmax.data.arrays import read_npz
 from postmax.data.columns import is_csv, is_parquet
 from postmax.data.dataset import Dataset
+from postmax.data.embedding.text_column import REFUSE
 from postmax.data.files import file_digest
 from postmax.data.idx import read_idx
 from postmax.data.image_folder import read_image_folder
@@ -36,6 +37,7 @@ def read_own(
     decimal: Decimal = ".",
     encoding: str | None = None,
     size: int | None = None,
+    text: str = REFUSE,
     encoder: TableEncoder | None = None,
     min_classes: int = 1,
 ) -> Dataset:
@@ -50,6 +52,7 @@ def read_own(
         decimal: The sign before the decimals of a number in a table.
         encoding: The encoding of a CSV file; see `read_table`.
         size: The side of the images of a folder after scaling.
+        text: What to do with free text in a table; see `read_table`.
         encoder: The encoder of an earlier table, to turn columns into the same features.
         min_classes: How many classes the labels must have at least.
 
@@ -70,7 +73,7 @@ def read_own(
             f"{path}: {advice(python='size', command='data.size')} is for the images of a folder, but this is a file."
         )
     if is_table(path):
-        return read_table(path, **vars(reading), encoder=encoder, min_classes=min_classes)
+        return read_table(path, **vars(reading), text=text, encoder=encoder, min_classes=min_classes)
     if path.suffix.lower() == ".npz":
         refuse_idle_for_file(path, reading)
         return _at_least(min_classes, read_npz(path, labels=labels), path)

@@ -16,6 +16,7 @@ from postmax.data.columns import (
 )
 from postmax.data.dataset import Dataset
 from postmax.data.decimal_signs import with_clear_decimals
+from postmax.data.embedding.text_column import REFUSE
 from postmax.data.label_text import label_values, stripped
 from postmax.data.notes import class_notes, column_notes
 from postmax.data.number_text import Decimal
@@ -36,6 +37,7 @@ def read_table(
     missing: Missing = "error",
     decimal: Decimal = ".",
     encoding: str | None = None,
+    text: str = REFUSE,
     encoder: TableEncoder | None = None,
     min_classes: int = 1,
 ) -> Dataset:
@@ -54,6 +56,8 @@ def read_table(
             their column, and "keep" keeps them as NaN.
         decimal: The sign before the decimals of a number: a point or a comma.
         encoding: The encoding of a CSV file, such as "cp1252". None for UTF-8, or for UTF-16 with a byte-order mark.
+        text: What to do with free text of more than 100 different values: "refuse" it, "embed" it with the usual model
+            for texts, or the name of the model to embed it with; see docs/embedding.md.
         encoder: The encoder of an earlier table, to turn columns into the same features.
         min_classes: How many classes the labels must have at least.
 
@@ -77,7 +81,7 @@ def read_table(
         usable = features
         if encoder is None:
             decimal, usable = with_clear_decimals(features, categorical, decimal, problems)
-            encoder = TableEncoder.fitted(usable, categorical, missing, decimal, problems)
+            encoder = TableEncoder.fitted(usable, categorical, missing, decimal, problems, text)
         inputs = encoder.encoded(usable, decimal, file.rows, problems)
         encoded = _encode_labels(file, name, decimal, min_classes, problems)
     assert encoded is not None and name is not None  # noqa: S101, PT018  (else there was a problem)
