@@ -1,4 +1,4 @@
-"""Columns of free text: embedded where that is wanted, in the same way later, and otherwise refused with a clear word."""
+"""Columns of free text: embedded if that is wanted, the same way again later, and refused with a reason otherwise."""
 
 import json
 import sys
