@@ -1,5 +1,6 @@
 """Frozen networks for images: what is done to images before, and the calls of other packages that postmax relies on."""
 
+import os
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -160,6 +161,34 @@ def test_a_package_that_fails_is_an_error_in_one_line(monkeypatch):
     fake_module(monkeypatch, "timm", create_model=create_model)
     with pytest.raises(InputError, match=r"^timm:resnet81 could not be loaded: Unknown model \(resnet81\)$"):
         opened_network("timm:resnet81")
+
+
+class Shout:
+    """A pickle that runs code: it writes a file when it is loaded."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (str(self.path), "w"))
+
+
+@pytest.mark.parametrize("wish", [None, "1"])
+def test_weights_that_are_a_program_are_not_run(monkeypatch, tmp_path, wish):
+    """Not even if a package asks for it, or the environment."""
+    if wish:
+        monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", wish)
+    torch.save(Shout(tmp_path / "it ran"), tmp_path / "weights.pt")
+
+    def create_model(name, **options):
+        return torch.load(tmp_path / "weights.pt", weights_only=False)
+
+    fake_module(monkeypatch, "timm", create_model=create_model)
+    before = dict(os.environ)
+    with pytest.raises(InputError, match="timm:evil could not be loaded"):
+        opened_network("timm:evil")
+    assert not (tmp_path / "it ran").exists()
+    assert dict(os.environ) == before
 
 
 def test_efficientnet_gets_its_published_weights(tmp_path, monkeypatch):

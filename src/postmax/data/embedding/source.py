@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -41,9 +43,29 @@ def opened(sources: Registry[Source[T]], given: str) -> T:
     if colon and not source.example:
         raise InputError(f"{prefix} is one model, so {given!r} should be {prefix!r}.")
     try:
-        return source.open(name)
+        with _weights_only():
+            return source.open(name)
     except PostmaxError:
         raise
     except Exception as error:  # packages and downloads fail in many ways
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise InputError(f"{given} could not be loaded: {reason}") from error
+
+
+@contextmanager
+def _weights_only() -> Iterator[None]:
+    """Let `torch.load` read weights and nothing else, whatever a package asks for: a pickle could run code."""
+    settings = {"TORCH_FORCE_WEIGHTS_ONLY_LOAD": "1", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": None}
+    before = {name: os.environ.get(name) for name in settings}
+    _set(settings)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(settings: Mapping[str, str | None]) -> None:
+    for name, value in settings.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
