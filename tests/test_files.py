@@ -77,3 +77,20 @@ def test_what_is_no_array_is_an_error_that_names_the_file(tmp_path, content):
 def test_a_missing_package_names_the_command_that_brings_it():
     with pytest.raises(MissingDependency, match=r"pip install 'postmax\[cli\]'"):
         need("no_such_package_anywhere", "cli")
+
+
+def test_one_array_of_many_is_read_without_the_others(tmp_path):
+    path = tmp_path / "both.npz"
+    np.savez(path, small=np.arange(3), large=np.zeros(10_000))
+    content = bytearray(path.read_bytes())
+    content[content.index(b"large.npy") + 5_000] ^= 1
+    path.write_bytes(content)
+    assert {name: array.tolist() for name, array in load_arrays(path, only="small").items()} == {"small": [0, 1, 2]}
+    assert load_arrays(path, only="other") == {}
+    with pytest.raises(DataError, match=r"both\.npz is damaged"):
+        load_arrays(path)
+
+
+def test_a_package_that_no_extra_has_is_named_by_itself():
+    with pytest.raises(MissingDependency, match=r"^this needs no_such_module: pip install no-such-package\.$"):
+        need("no_such_module.part", package="no-such-package")

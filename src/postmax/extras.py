@@ -8,12 +8,13 @@ from typing import Any
 from postmax.errors import MissingDependency
 
 
-def need(module: str, extra: str) -> Any:
+def need(module: str, extra: str = "", *, package: str = "") -> Any:
     """Return a module of an optional package.
 
     Args:
         module: The name of the module.
         extra: The extra of postmax that installs it.
+        package: What pip installs, if no extra of postmax has it.
 
     Raises:
         MissingDependency: If it is not installed. The message has the pip command that installs it.
@@ -25,7 +26,8 @@ def need(module: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        package = module.partition(".")[0]
-        if error.name is not None and error.name.partition(".")[0] != package:
+        top = module.partition(".")[0]
+        if error.name is not None and error.name.partition(".")[0] != top:
             raise
-        raise MissingDependency(f"this needs {package}: pip install 'postmax[{extra}]'.") from error
+        way = package or f"'postmax[{extra}]'"
+        raise MissingDependency(f"this needs {top}: pip install {way}.") from error

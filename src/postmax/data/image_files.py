@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -93,15 +94,33 @@ def read_image(path: str | Path, *, size: int | None = None, max_pixels: int = _
         DataError: If the file is missing, not an image, truncated, or larger than `max_pixels`.
     """
     pillow = need("PIL.Image", "data")
+    with _opened(path) as image:
+        _check_pixels(image, max_pixels)
+        if size is not None:
+            # JPEG images can be decoded at an eighth, a quarter or half of their size, which is much faster.
+            image.draft("RGB", (2 * size, 2 * size))
+        upright = need("PIL.ImageOps", "data").exif_transpose(image)
+        rgb = _to_rgb(upright, pillow)
+        return np.array(rgb if size is None else _middle(rgb, size, pillow))
+
+
+def shorter_side(path: str | Path) -> int:
+    """Return the shorter side of an image in pixels. The image is not decoded.
+
+    Raises:
+        DataError: If the file is missing or not an image.
+    """
+    with _opened(path) as image:
+        return int(min(image.size))
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[Any]:
+    """Open an image. What fails inside the block names the file."""
+    pillow = need("PIL.Image", "data")
     try:
         with pillow.open(path, formats=_FORMATS) as image:
-            _check_pixels(image, max_pixels)
-            if size is not None:
-                # JPEG images can be decoded at an eighth, a quarter or half of their size, which is much faster.
-                image.draft("RGB", (2 * size, 2 * size))
-            upright = need("PIL.ImageOps", "data").exif_transpose(image)
-            rgb = _to_rgb(upright, pillow)
-            return np.array(rgb if size is None else _middle(rgb, size, pillow))
+            yield image
     except FileNotFoundError as error:
         raise DataError(f"{path} does not exist.") from error
     except Exception as error:  # decoders raise errors of many kinds

@@ -12,6 +12,7 @@ import torch
 from postmax.data.arrays import read_npz
 from postmax.data.columns import is_csv, is_parquet
 from postmax.data.dataset import Dataset
+from postmax.data.embedding.text_column import REFUSE
 from postmax.data.files import file_digest
 from postmax.data.idx import read_idx
 from postmax.data.image_folder import read_image_folder
@@ -38,6 +39,7 @@ def read_own(
     encoding: str | None = None,
     merge_labels: bool = False,
     size: int | None = None,
+    text: str = REFUSE,
     encoder: TableEncoder | None = None,
     min_classes: int = 1,
     leave_out: bool = False,
@@ -54,6 +56,7 @@ def read_own(
         encoding: The encoding of a CSV file; see `read_table`.
         merge_labels: Whether labels of a table that differ only in case or white space are one class.
         size: The side of the images of a folder after scaling.
+        text: What to do with free text in a table; see `read_table`.
         encoder: The encoder of an earlier table, to turn columns into the same features.
         min_classes: How many classes the labels must have at least.
         leave_out: Whether columns of a table that cannot be features are left out with a note.
@@ -75,7 +78,9 @@ def read_own(
             f"{path}: {advice(python='size', command='data.size')} is for the images of a folder, but this is a file."
         )
     if is_table(path):
-        return read_table(path, **vars(reading), encoder=encoder, min_classes=min_classes, leave_out=leave_out)
+        return read_table(
+            path, **vars(reading), text=text, encoder=encoder, min_classes=min_classes, leave_out=leave_out
+        )
     if path.suffix.lower() == ".npz":
         refuse_idle_for_file(path, reading)
         return _at_least(min_classes, read_npz(path, labels=labels), path)

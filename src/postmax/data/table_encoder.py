@@ -11,10 +11,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from postmax.data.cells import place_of, texts_of
 from postmax.data.columns import Columns
 from postmax.data.decimal_signs import with_clear_decimals
+from postmax.data.embedding.text_column import REFUSE, TextColumn, check_text, is_free_text
 from postmax.data.number_text import Decimal, numbers
 from postmax.data.problems import Problems
+from postmax.errors import InputError
 from postmax.registry import nearest
 from postmax.row_names import INDICES, RowNames
 
@@ -59,7 +62,7 @@ class NumberColumn:
         known = numbers(values, decimal)
         if known is None:
             odd = [row for row in range(len(values)) if numbers(values[row : row + 1], decimal) is None]
-            what = f"{str(values[odd[0]])[:60]!r}{_where(odd, rows)}"
+            what = f"{str(values[odd[0]])[:60]!r}{place_of(odd, rows)}"
             other: Decimal = "," if decimal == "." else "."
             remedy = {} if numbers(values, other) is None else {"decimal": other}
             problems.add(f"column {self.name!r} holds {what}, which is not a number.", **remedy)
@@ -71,9 +74,9 @@ class NumberColumn:
         missing = np.flatnonzero(np.isnan(known)) if self.fill is None else np.zeros(0, np.int64)
         infinite = np.flatnonzero(np.isinf(features))
         if len(missing):
-            problems.add(f"column {self.name!r} has no value{_where(missing, rows)}.", missing="median")
+            problems.add(f"column {self.name!r} has no value{place_of(missing, rows)}.", missing="median")
         if len(infinite):
-            what = f"{known[infinite[0]]}{_where(infinite, rows)}"
+            what = f"{known[infinite[0]]}{place_of(infinite, rows)}"
             problems.add(f"column {self.name!r} holds {what}, too large for a feature. Correct it.")
         return features[:, None]
 
@@ -105,7 +108,7 @@ class CategoryColumn:
     ) -> Features:
         """Return the features (N, number of categories). What cannot be used is noted."""
         place = {category: i for i, category in enumerate(self.categories)}
-        texts = _texts(values)
+        texts = texts_of(values)
         if unknown == "ignore":  # the row below the last one is that of no category
             none = np.zeros((1, len(place)), np.float32)
             known = np.concatenate([np.eye(len(place), dtype=np.float32), none])
@@ -115,10 +118,13 @@ class CategoryColumn:
             if text not in place:
                 new.setdefault(text, []).append(row)
         for text, found in new.items():
-            what = f"{text[:60]!r}{_where(found, rows)}" if text else f"no value{_where(found, rows)}"
+            what = f"{text[:60]!r}{place_of(found, rows)}" if text else f"no value{place_of(found, rows)}"
             verb = "holds" if text else "has"
             problems.add(f"column {self.name!r} {verb} {what}, which is a new category.", unknown="ignore")
         return np.eye(len(place), dtype=np.float32)[[place.get(text, 0) for text in texts]]
+
+
+Column: TypeAlias = NumberColumn | CategoryColumn | TextColumn
 
 
 @dataclass(frozen=True)
@@ -135,7 +141,7 @@ class TableEncoder:
                 [40.,  1.,  0.]])
     """
 
-    columns: tuple[NumberColumn | CategoryColumn, ...]
+    columns: tuple[Column, ...]
 
     @classmethod
     def fit(
@@ -145,6 +151,7 @@ class TableEncoder:
         categorical: Collection[str] = (),
         missing: Missing = "error",
         decimal: Decimal = ".",
+        text: str = REFUSE,
         where: str = "the table",
     ) -> TableEncoder:
         """Return an encoder for a table: a column is numbers if all its values are, and otherwise categories.
@@ -154,6 +161,8 @@ class TableEncoder:
             categorical: Columns of numbers that are categories.
             missing: What to do with missing numbers: an error, the median of the column, or keep them as NaN.
             decimal: The sign before the decimals of a number: a point or a comma.
+            text: What to do with free text of more than 100 different values: "refuse" it, "embed" it with the usual
+                model, or the name of the model to embed it with.
             where: The name of the file, for error messages.
 
         Raises:
@@ -162,14 +171,24 @@ class TableEncoder:
         """
         with Problems(where) as problems:
             decimal, columns = with_clear_decimals(columns, categorical, decimal, problems)
-            return cls.fitted(columns, categorical, missing, decimal, problems)
+            return cls.fitted(columns, categorical, missing, decimal, problems, text)
 
     @classmethod
     def fitted(
-        cls, columns: Columns, categorical: Collection[str], missing: Missing, decimal: Decimal, problems: Problems
+        cls,
+        columns: Columns,
+        categorical: Collection[str],
+        missing: Missing,
+        decimal: Decimal,
+        problems: Problems,
+        text: str = REFUSE,
     ) -> TableEncoder:
         """Return an encoder for the columns that can be used. The other ones are noted."""
-        found = [_fit_column(name, v, name in categorical, missing, decimal, problems) for name, v in columns.items()]
+        check_text(text)
+        found = [
+            _fit_column(name, values, name in categorical, missing, decimal, text, problems)
+            for name, values in columns.items()
+        ]
         return cls(tuple(column for column in found if column is not None))
 
     @property
@@ -230,42 +249,59 @@ class TableEncoder:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> TableEncoder:
         """Return the encoder that `to_dict` described."""
-        return cls(
-            tuple(
-                CategoryColumn(c["name"], tuple(c["categories"]))
-                if "categories" in c
-                else NumberColumn(c["name"], float("nan") if c["fill"] == _KEEP else c["fill"])
-                for c in content["columns"]
-            )
-        )
+        return cls(tuple(_column(c) for c in content["columns"]))
 
 
-def _plain(column: NumberColumn | CategoryColumn) -> dict[str, Any]:
+def _column(content: Mapping[str, Any]) -> Column:
+    if "model" in content:
+        return TextColumn.from_dict(content)
+    if "categories" in content:
+        return CategoryColumn(content["name"], tuple(content["categories"]))
+    return NumberColumn(content["name"], float("nan") if content["fill"] == _KEEP else content["fill"])
+
+
+def _plain(column: Column) -> dict[str, Any]:
     found = asdict(column)
     return found if found.get("fill") is None or not np.isnan(found["fill"]) else {**found, "fill": _KEEP}
 
 
 def _fit_column(
-    name: str, values: npt.NDArray[Any], as_text: bool, missing: str, decimal: Decimal, problems: Problems
-) -> NumberColumn | CategoryColumn | None:
-    found = None if as_text else numbers(values, decimal)
+    name: str,
+    values: npt.NDArray[Any],
+    categorical: bool,
+    missing: str,
+    decimal: Decimal,
+    text: str,
+    problems: Problems,
+) -> Column | None:
+    found = None if categorical else numbers(values, decimal)
     if found is not None:
         known = found[np.isfinite(found)]
         if not len(known):
             problems.add(f"column {name!r} has no values.", drop=name)
             return None
         return NumberColumn(name, {"error": None, "median": float(np.median(known)), "keep": float("nan")}[missing])
-    categories = sorted(set(_texts(values)))
+    categories = sorted(set(texts_of(values)))
     if len(categories) > _MOST_CATEGORIES:
         if odd := _not_numbers(categories):
             problems.add(
                 f"column {name!r} holds numbers, but also {_quoted(odd)}. If such a cell is missing, leave it empty."
             )
             return None
-        shown = categories[-1][:60]
-        problems.add(f"column {name!r} is text with {len(categories)} different values, such as {shown!r}.", drop=name)
-        return None
+        return _fit_text(name, categories, text, problems)
     return CategoryColumn(name, tuple(categories))
+
+
+def _fit_text(name: str, different: Sequence[str], text: str, problems: Problems) -> TextColumn | None:
+    """Return a column of free text, if it is to be embedded and can be; otherwise note that it cannot be used."""
+    problem = f"column {name!r} is text with {len(different)} different values, such as {different[-1][:60]!r}."
+    if text != REFUSE and is_free_text(different):
+        try:
+            return TextColumn.of(name, text)
+        except InputError as error:
+            problem += f" It cannot be embedded: {error}"
+    problems.add(problem, drop=name)
+    return None
 
 
 def _not_numbers(texts: Sequence[str]) -> list[str]:
@@ -276,18 +312,3 @@ def _not_numbers(texts: Sequence[str]) -> list[str]:
 
 def _quoted(texts: Sequence[str]) -> str:
     return ", ".join(repr(text[:20]) for text in texts[:5]) + (", …" if len(texts) > 5 else "")
-
-
-def _where(found: Sequence[int] | npt.NDArray[np.int64], rows: RowNames) -> str:
-    many = f" ({len(found)} rows)" if len(found) > 1 else ""
-    at = "at" if rows.kind == "index" else "in"
-    return f" {at} {rows.some(found)}{many}"
-
-
-def _texts(values: npt.NDArray[Any]) -> list[str]:
-    def text(value: Any) -> str:
-        if value is None or (isinstance(value, float) and np.isnan(value)):
-            return ""
-        return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
-
-    return [text(v) for v in values.tolist()]

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from postmax.data.embedding.text_column import TextColumn
 from postmax.data.table_encoder import CategoryColumn, TableEncoder
 
 
@@ -50,7 +51,9 @@ def _missing(encoder: TableEncoder, features: Tensor) -> dict[str, int]:
     for column in encoder.columns:
         mine = features[:, start : start + len(column.features)]
         start += len(column.features)
-        if not isinstance(column, CategoryColumn):
+        if isinstance(column, TextColumn):
+            found[column.name] = int((mine == 0).all(1).sum())
+        elif not isinstance(column, CategoryColumn):
             found[column.name] = int(mine.isnan().sum())
         elif "" in column.categories:
             found[column.name] = int(mine[:, column.categories.index("")].sum())

@@ -19,6 +19,7 @@ from postmax.data.columns import (
 )
 from postmax.data.dataset import Dataset
 from postmax.data.decimal_signs import with_clear_decimals
+from postmax.data.embedding.text_column import REFUSE
 from postmax.data.label_text import label_values, merged, stripped
 from postmax.data.notes import class_notes, column_notes, columns_that_name_rows
 from postmax.data.number_text import Decimal
@@ -43,6 +44,7 @@ def read_table(
     decimal: Decimal = ".",
     encoding: str | None = None,
     merge_labels: bool = False,
+    text: str = REFUSE,
     encoder: TableEncoder | None = None,
     min_classes: int = 1,
     leave_out: bool = False,
@@ -64,6 +66,8 @@ def read_table(
         encoding: The encoding of a CSV file, such as "cp1252". None for UTF-8, or for UTF-16 with a byte-order mark.
         merge_labels: Whether labels that differ only in upper and lower case or white space are one class, which gets
             the most frequent of their names.
+        text: What to do with free text of more than 100 different values: "refuse" it, "embed" it with the usual model
+            for texts, or the name of the model to embed it with; see docs/embedding.md.
         encoder: The encoder of an earlier table, to turn columns into the same features.
         min_classes: How many classes the labels must have at least.
         leave_out: Whether columns that cannot be features, such as names, are left out with a note. By default they are
@@ -86,13 +90,13 @@ def read_table(
     reading = ReadingOptions(label, tuple(drop), missing, decimal, encoding, merge_labels)
     with Problems(path, dropped=reading.drop, leave_out=leave_out) as problems:
         file = _load(path, reading, problems)
-        table = understand(file, reading, problems, categorical, encoder, min_classes)
+        table = understand(file, reading, problems, categorical, encoder, min_classes, text)
         if leave_out and (ids := columns_that_name_rows(table.columns, _texts(table, categorical), table.decimal)):
             problems.left_out |= {
                 column: f"column {column!r} looks like names or numbers of the rows" for column in ids
             }
             file = replace(file, values={column: v for column, v in file.values.items() if column not in ids})
-            table = understand(file, reading, problems, categorical, encoder, min_classes)
+            table = understand(file, reading, problems, categorical, encoder, min_classes, text)
         if problems.left_out and not table.encoder.columns:
             problems.stop(f"no column can be a feature: {' '.join(problems.left_out.values())}")
     name, encoded = table.label, table.encoded
@@ -159,6 +163,7 @@ def understand(
     categorical: Collection[str] = (),
     encoder: TableEncoder | None = None,
     min_classes: int = 1,
+    text: str = REFUSE,
 ) -> Understood:
     """Return the labels and the features of a file. Whatever is wrong with them is noted, all of it.
 
@@ -169,12 +174,13 @@ def understand(
         categorical: Columns of numbers that are categories.
         encoder: The encoder of an earlier table, to turn columns into the same features.
         min_classes: How many classes the labels must have at least.
+        text: What to do with free text; see `read_table`.
     """
     name, features = _choose(file, reading, categorical, problems, is_first=encoder is None)
     usable, decimal = features, reading.decimal
     if encoder is None:
         decimal, usable = with_clear_decimals(features, categorical, decimal, problems)
-        encoder = TableEncoder.fitted(usable, categorical, reading.missing, decimal, problems)
+        encoder = TableEncoder.fitted(usable, categorical, reading.missing, decimal, problems, text)
     inputs = encoder.encoded(usable, decimal, file.rows, problems)
     encoded = _encode_labels(file, name, decimal, reading.merge_labels, min_classes, problems)
     return Understood(name, features, decimal, encoder, inputs, encoded)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from postmax.data.table_encoder import CategoryColumn, NumberColumn
+from postmax.data.embedding.text_column import TextColumn
+from postmax.data.table_encoder import Column, NumberColumn
 from postmax.data.table_reading import TableReading
 from postmax.train.records import DataRecord
 
@@ -64,11 +65,14 @@ def column_table_of(table: Mapping[str, Any] | None) -> ColumnTable | None:
     )
 
 
-def _row(column: NumberColumn | CategoryColumn, missing: int) -> ColumnRow:
+def _row(column: Column, missing: int) -> ColumnRow:
     if isinstance(column, NumberColumn):
         return ColumnRow(
             column.name, "number", f"{missing}, filled with the median of the training rows" if missing else ""
         )
+    if isinstance(column, TextColumn):
+        missed = f"{missing}, with features that are 0" if missing else ""
+        return ColumnRow(column.name, f"free text: {column.dims} features of {column.model}", missed)
     names = [category for category in column.categories if category]
     shown = ", ".join(names[:_CATEGORIES]) + (", …" if len(names) > _CATEGORIES else "")
     return ColumnRow(

@@ -1,0 +1,1 @@
+"""The packages with frozen networks for images, one file each."""

@@ -1,0 +1,1 @@
+"""The packages with frozen models for texts, one file each."""
