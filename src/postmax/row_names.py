@@ -47,6 +47,17 @@ class RowNames:
         shown = ", ".join(numbers[:_SHOWN]) + (", …" if len(numbers) > _SHOWN else "")
         return {"line": f"lines {shown}", "place": f"the {shown} rows", "index": f"indices {shown}"}[self.kind]
 
+    def of(self, rows: Iterable[int]) -> RowNames:
+        """Return the names of some of the rows, which are called as before.
+
+        Example:
+            >>> PLACES.of([4, 7]).one(0), RowNames("line", [2, 3, 7]).of([2]).one(0)
+            ('the 5th row', 'line 7')
+        """
+        if self.numbers is not None:
+            return RowNames(self.kind, [self.numbers[row] for row in rows])
+        return RowNames(self.kind, [int(row) + (self.kind != "index") for row in rows])
+
     def _number(self, row: int) -> str:
         number = row + (self.kind != "index") if self.numbers is None else self.numbers[row]
         return _ordinal(number) if self.kind == "place" else str(number)
