@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from postmax.checking.check import check, check_dataset, check_file, examine
+from postmax.checking.examination import check, check_dataset, check_file, examine
 from postmax.checking.examined import Examined
 from postmax.checking.finding import Finding, Findings
 

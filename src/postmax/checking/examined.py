@@ -14,6 +14,7 @@ from torch import Tensor
 from postmax.checking.hashing import image_hashes, row_hashes
 from postmax.checking.values import name_rows
 from postmax.data.columns import Columns
+from postmax.data.number_text import Decimal
 from postmax.data.problems import in_words
 from postmax.row_names import INDICES, RowNames
 
@@ -39,6 +40,7 @@ class Examined:
         rows: How messages call the rows that are looked at.
         named: Whether the columns have names, with which a person can drop them.
         dropped: Columns that are dropped already.
+        decimal: The sign before the decimals of numbers that are written as text.
         images: The images (N, C, H, W), if the data are images.
     """
 
@@ -53,6 +55,7 @@ class Examined:
     rows: RowNames = INDICES
     named: bool = True
     dropped: tuple[str, ...] = ()
+    decimal: Decimal = "."
     images: Tensor | None = None
 
     def __len__(self) -> int:

@@ -111,5 +111,5 @@ def _part(block: FileColumns, rows: Codes) -> FileColumns:
 def _joined(blocks: list[FileColumns]) -> FileColumns:
     first = blocks[0]
     values = {name: np.concatenate([block.values[name] for block in blocks]) for name in first.values}
-    numbers = [number for block in blocks for number in block.rows.numbers or ()]
+    numbers = [int(number) for block in blocks for number in block.rows.numbers or ()]
     return FileColumns(first.names, values, first.unusable, RowNames(first.rows.kind, numbers) if numbers else PLACES)

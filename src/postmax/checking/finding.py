@@ -56,7 +56,8 @@ class Findings(Sequence[Finding]):
         ... )
         >>> print(findings)
         t.csv: 1 problem in 80 rows with 3 columns and 2 classes
-          problem  Every row is there twice. Keep one.
+          problem  Every row is there twice.
+                   Keep one.
         >>> findings.problems == findings.found
         True
     """
@@ -100,7 +101,10 @@ class Findings(Sequence[Finding]):
             lines.append(
                 f"  Looked at {self.looked_at:,} of the {self.rows:,} rows; copies of a row were taken together."
             )
-        return "\n".join([*lines, *(f"  {finding.severity:7}  {finding}" for finding in self.found)])
+        for finding in self.found:
+            lines.append(f"  {finding.severity:7}  {finding.text}")
+            lines += [f"           {finding.remedy}"] if finding.remedy else []
+        return "\n".join(lines)
 
     @property
     def _summary(self) -> str:

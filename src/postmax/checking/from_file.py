@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,14 @@ from postmax.data.arrays import read_npz
 from postmax.data.column_blocks import column_blocks
 from postmax.data.column_names import find_label
 from postmax.data.columns import FileColumns
-from postmax.data.image_folder import read_image_folder
+from postmax.data.image_files import image_size, one_size
+from postmax.data.image_folder import all_images, read_image_folder
 from postmax.data.number_text import Decimal, numbers
 from postmax.data.own import is_table, read_own
 from postmax.data.problems import Problems, in_words
 from postmax.data.reading import ReadingOptions, refuse_idle_for_file
 from postmax.data.tables import understand
+from postmax.errors import DataError
 from postmax.files import existing_file
 from postmax.labels import is_missing_label, label_problems
 from postmax.progress import Stage, tell
@@ -32,6 +36,8 @@ NOT_USABLE = "not usable"
 _ROWS_AT_ONCE = 10_000
 # Images are looked at in this size, in which they need little memory and copies are still alike.
 _SIDE = 32
+# Of large folders, the sizes of so many images are looked at.
+_SIZES = 1000
 
 
 def of_file(path: Path, reading: ReadingOptions) -> tuple[Examined, list[Finding]]:
@@ -45,13 +51,28 @@ def of_file(path: Path, reading: ReadingOptions) -> tuple[Examined, list[Finding
     if path.is_dir() and not is_table(path):
         refuse_idle_for_file(path, reading)
         dataset = read_image_folder(path, size=_SIDE)
-        return of_dataset(dataset), [Finding("notes", f"{note}.", severity="note") for note in dataset.notes]
+        unread = [Finding("unreadable images", f"{note}.", "Replace or delete them.") for note in dataset.notes]
+        return of_dataset(dataset), [*unread, *_sizes(path)]
     if not path.is_dir() and is_table(existing_file(path)):
         return _of_table(path, reading)
     if path.suffix.lower() == ".npz" and not path.is_dir():
         refuse_idle_for_file(path, reading)
         return of_dataset(read_npz(existing_file(path), labels=reading.label)), []
     return of_dataset(read_own(path, labels=reading.label)), []
+
+
+def _sizes(folder: Path) -> list[Finding]:
+    """Return that the images of a folder have different sizes."""
+    paths = all_images(folder)
+    sizes = set()
+    for path in paths[:: max(1, len(paths) // _SIZES)]:
+        with suppress(DataError):  # it is listed with those that cannot be read
+            sizes.add(image_size(path))
+    if len(sizes) < 2:
+        return []
+    (width, height), (wide, high) = min(sizes, key=prod), max(sizes, key=prod)
+    text = f"The images have {len(sizes)} different sizes, from {width} × {height} to {wide} × {high} pixels."
+    return [Finding("image sizes", text, f"Bring them to one size: {one_size()}.", severity="note")]
 
 
 def _of_table(path: Path, reading: ReadingOptions) -> tuple[Examined, list[Finding]]:
@@ -85,6 +106,7 @@ def _of_table(path: Path, reading: ReadingOptions) -> tuple[Examined, list[Findi
         label=table.label,
         rows=file.rows,
         dropped=reading.drop,
+        decimal=table.decimal,
     )
     return examined, _findings(problems, reading)
 

@@ -21,7 +21,7 @@ from postmax.errors import InputError
 from postmax.labels import encode_labels
 
 # More numbers than this are not looked at: 100 000 rows of 50 columns, or fewer rows of more columns.
-MOST_CELLS, MOST_ROWS, FEWEST_ROWS = 5_000_000, 100_000, 2_000
+MOST_CELLS, MOST_ROWS, FEWEST_ROWS = 6_000_000, 100_000, 2_000
 _MOST_IMAGES = 5_000
 
 

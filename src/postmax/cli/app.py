@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from postmax.cli.commands import data, noise
+from postmax.cli.commands.check import check
 from postmax.cli.commands.doctor import doctor
 from postmax.cli.commands.export import export
 from postmax.cli.commands.listing import list_
@@ -24,7 +25,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 # Typer lists commands in this order, but groups such as `noise` last.
-for _command in (train, resume, predict, export, reproduce, tune, report):
+for _command in (check, train, resume, predict, export, reproduce, tune, report):
     app.command()(_command)
 app.command("list")(list_)
 app.command()(doctor)
@@ -58,6 +59,7 @@ def _root(
 
     \b
     Your own data:
+      postmax check train.csv --label species            what would make a result wrong
       postmax noise estimate train.csv --label species   how many labels are wrong
       postmax train train.csv --label species            a classifier, and a page about it
       postmax predict RUN new.csv                        what it says about new rows

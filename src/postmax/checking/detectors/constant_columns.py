@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-import numpy as np
+import numpy.typing as npt
 
 from postmax.checking.catalogue import register
 from postmax.checking.examined import Examined
@@ -17,8 +18,7 @@ def find(data: Examined) -> Iterator[Finding]:
     """Yield the columns with one value only. In arrays without names, such as pixels, they do no harm."""
     if not data.named or len(data) < _FEW_ROWS:
         return
-    found = [name for name, values in data.columns.items() if len({v for v in values.tolist() if v == v}) == 1]
-    found = [name for name in found if not _has_gaps(data, name)]
+    found = [name for name, values in data.columns.items() if _is_constant(values)]
     if found:
         one = len(found) == 1
         which = f"Column {found[0]!r} has" if one else f"Columns {', '.join(map(repr, found[:5]))} have"
@@ -28,9 +28,11 @@ def find(data: Examined) -> Iterator[Finding]:
         yield Finding("constant columns", text, data.without(found), tuple(found), severity="note")
 
 
-def _has_gaps(data: Examined, name: str) -> bool:
-    values = data.columns[name]
-    return bool(np.isnan(values).any()) if values.dtype.kind == "f" else None in values.tolist()
+def _is_constant(values: npt.NDArray[Any]) -> bool:
+    """Return whether all values are the same, and none is missing."""
+    if values.dtype.kind == "f":
+        return bool((values == values[0]).all())
+    return values[0] is not None and all(value == values[0] for value in values.tolist())
 
 
 register("constant columns", find, order=70)

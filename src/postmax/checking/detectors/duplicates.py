@@ -34,8 +34,8 @@ def _copies(data: Examined, group: Codes, size: Codes) -> Iterator[Finding]:
     times = int(np.gcd.reduce(size))
     if times > 1:
         text = (
-            f"Every row is there {times} times or more: there are {len(size):,} different rows in {len(data):,}. Copies "
-            "that are held out are known from training."
+            f"Every row is there {times} times or more: {len(data):,} rows, of which {len(size):,} are different. "
+            "Copies that are held out are known from training."
         )
         yield Finding("duplicates", text, _REMEDY, rows=data.at(np.flatnonzero(group == group[0])))
         return

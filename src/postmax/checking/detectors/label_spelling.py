@@ -55,7 +55,8 @@ def plain(name: str) -> str:
 def typing_errors(names: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     """Yield pairs of a rare label and a frequent one, where one letter is wrong, missing, doubled or exchanged."""
     near: dict[str, list[str]] = defaultdict(list)
-    forms = {plain(name): name for name in names}
+    # Of names that are written in two ways, the last and most frequent one stays.
+    forms = {plain(name): name for name in sorted(names, key=names.__getitem__)}
     for form in forms:
         if len(form) >= _SHORTEST:
             for shortened in {form, *(form[:i] + form[i + 1 :] for i in range(len(form)))}:

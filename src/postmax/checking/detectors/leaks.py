@@ -12,6 +12,7 @@ from postmax.checking.catalogue import register
 from postmax.checking.examined import Codes, Examined
 from postmax.checking.finding import Finding
 from postmax.checking.values import are_dates
+from postmax.data.label_text import spelling
 
 _ROWS, _FEW_ROWS = 20_000, 20
 # The share of what chance gets wrong that a column alone gets right, above which it gives the label away.
@@ -27,7 +28,9 @@ def find(data: Examined) -> Iterator[Finding]:
     chosen = np.arange(len(data))
     if len(data) > _ROWS:
         chosen = np.random.default_rng(0).permutation(len(data))[:_ROWS]
-    codes = data.codes[chosen]
+    # A label that is written in two ways is one label.
+    alike, group = np.unique([spelling(name) for name in data.classes], return_inverse=True)
+    codes = group[data.codes[chosen]]
     for name, column in data.features.items():
         values = column[chosen]
         if are_dates(values):
@@ -39,7 +42,7 @@ def find(data: Examined) -> Iterator[Finding]:
             share = "all" if right.all() else f"{100 * right.mean():.1f} %"
             text = f"{called} tells the label of {share} of the rows by itself: it may be a copy of the label."
             yield Finding("leak", text, remedy, (name,))
-        elif _holds_class_names(values, codes, data.classes):
+        elif _holds_class_names(values, codes, alike.tolist()):
             text = f"{called} holds the names of the classes: it may be another version of the label."
             yield Finding("leak", text, remedy, (name,))
 
@@ -88,13 +91,13 @@ def _by_neighbour(values: npt.NDArray[Any], codes: Codes) -> npt.NDArray[np.bool
     return right
 
 
-def _holds_class_names(values: npt.NDArray[Any], codes: Codes, classes: tuple[str, ...]) -> bool:
+def _holds_class_names(values: npt.NDArray[Any], codes: Codes, classes: list[str]) -> bool:
     if values.dtype.kind == "f":
         return False
-    names = {name.casefold().strip(): code for code, name in enumerate(classes)}
+    names = {name: code for code, name in enumerate(classes)}
     if all(name.isdecimal() for name in names):
         return False
-    meant = np.array([names.get(str(value).casefold().strip(), -1) for value in values.tolist()])
+    meant = np.array([names.get(spelling(str(value)), -1) for value in values.tolist()])
     if len({*meant.tolist()}) < 2 or (meant < 0).mean() > 0.1:
         return False
     return skill(meant == codes, codes) >= (_SAME_NAMES_OF_TWO if len(classes) == 2 else _SAME_NAMES)

@@ -52,8 +52,8 @@ def check(
         >>> rows = np.random.default_rng(0).normal(size=(200, 3))
         >>> labels = np.where(rows[:, 0] > 0, "yes", "no")
         >>> labels[:4] = ["YES", "no ", "No", "no"]
-        >>> print(check(rows, labels)[0])
-        Labels 'no' (96 rows), 'No' (1 row) and 'no ' (1 row) differ only in ...
+        >>> [finding.kind for finding in check(rows, labels)]
+        ['spelling', 'spelling']
     """
     reading = ReadingOptions(label, tuple(drop), missing, decimal, encoding, merge_labels)
     if isinstance(rows, str | Path):
