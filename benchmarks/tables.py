@@ -176,7 +176,9 @@ def coverage(found: dict[Case, dict[str, Any]]) -> str:
     """Return how often the intervals of FPML hold the truth, as Markdown."""
     lines = ["| noise | cases | rate held | mean width | accuracy held | mean width | mean error |", "|---" * 7 + "|"]
     for noise in NOISES:
-        cases = [one for case, one in found.items() if case.noise == noise and case.model == "FPML" and "expected" in one]
+        cases = [
+            one for case, one in found.items() if case.noise == noise and case.model == "FPML" and "expected" in one
+        ]
         cases = [one for one in cases if one["expected"][0] is not None]
         if not cases:
             continue

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from postmax.version import __version__
 
 if TYPE_CHECKING:
+    from postmax import checking as checking
     from postmax import data as data
     from postmax import divergences, functional, links, losses
     from postmax import errors as errors
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from postmax import registry as registry
     from postmax import tables as tables
     from postmax import transition as transition
+    from postmax.checking import check
     from postmax.errors import InputError
     from postmax.estimation import TransitionEstimate, estimate_transition
     from postmax.estimator import FPMLClassifier
@@ -39,6 +41,7 @@ __all__ = [
     "Transition",
     "TransitionEstimate",
     "__version__",
+    "check",
     "divergences",
     "encode_labels",
     "estimate_transition",
@@ -49,7 +52,19 @@ __all__ = [
 ]
 
 _MODULES = (
-    *("data", "divergences", "errors", "estimation", "functional", "labels", "links", "losses", "methods", "models"),
+    *(
+        "checking",
+        "data",
+        "divergences",
+        "errors",
+        "estimation",
+        "functional",
+        "labels",
+        "links",
+        "losses",
+        "methods",
+        "models",
+    ),
     *("plugins", "registry", "tables", "transition"),
 )
 _HOMES = {
@@ -60,6 +75,7 @@ _HOMES = {
     "Predictor": "postmax.runs",
     "Transition": "postmax.transition",
     "TransitionEstimate": "postmax.estimation",
+    "check": "postmax.checking",
     "encode_labels": "postmax.labels",
     "estimate_transition": "postmax.estimation",
     "load": "postmax.loading",

@@ -70,7 +70,7 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             `nn.Module`, or a function of the number of features and classes that makes one: these are trained one after
             another, with `method`.
         estimator: A scikit-learn classifier, which is trained on labels that are weighed by how likely they are right.
-        n_folds: The number of folds; None to choose it by the number of rows.
+        n_folds: The number of folds, from 2 to 50; None to choose it by the number of rows.
         max_iter: The number of epochs; None to choose it by the number of rows.
         batch_size: Rows in a batch; None to choose it by the number of rows.
         learning_rate: The highest learning rate; None for that of each network.

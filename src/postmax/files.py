@@ -94,7 +94,9 @@ def not_written(path: Path, error: OSError) -> DataError:
     """Return the error for a file that could not be written, with what to do if the disk is full."""
     again = advice(python="try again", command="give the same command again")
     full = f" Free some space on its disk, and {again}. Nothing that was there before is lost."
-    remedy = full if error.errno in _FULL else ""
+    absent = f" The folder {path.parent} does not exist; make it first."
+    missing = error.errno == errno.ENOENT and not path.parent.exists()
+    remedy = full if error.errno in _FULL else absent if missing else ""
     return DataError(f"{path} could not be written: {error.strerror or error}.{remedy}")
 
 

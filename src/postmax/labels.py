@@ -131,7 +131,9 @@ def label_problems(array: npt.NDArray[Any], rows: RowNames) -> list[str]:
     if array.dtype.kind == "f":
         missing = ~np.isfinite(array)
     else:
-        missing = np.array([_is_missing(value) for value in array]) if array.dtype.kind in "OUST" else array != array
+        missing = (
+            np.array([is_missing_label(value) for value in array]) if array.dtype.kind in "OUST" else array != array
+        )
     problems = []
     if missing.any():
         which = np.flatnonzero(missing)
@@ -168,7 +170,8 @@ def _strings_or_numbers(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.array([value.decode() if isinstance(value, bytes) else str(value) for value in array])
 
 
-def _is_missing(value: object) -> bool:
+def is_missing_label(value: object) -> bool:
+    """Return whether a value is no label: None, NaN, or a text that says so."""
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return True
     return isinstance(value, str) and value.strip().lower() in _MISSING_WORDS

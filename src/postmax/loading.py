@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from postmax.data.own import is_table
 from postmax.errors import DataError, InputError
 from postmax.runs import model_file
 from postmax.runs.folder import RunFolder
@@ -19,6 +20,7 @@ from postmax.tabular.trained_committee import TrainedCommittee
 
 _FILES = "model*.safetensors"
 _FORMATS = {model_file.KIND: model_file.FORMAT, classifier_file.KIND: classifier_file.FORMAT}
+_OTHER_FILES = (".npz", ".npy", ".onnx", ".pt", ".pth", ".pkl", ".joblib", ".json", ".yaml", ".yml", ".zip", ".xlsx")
 
 
 def load(path: str | Path, *, seed: int | None = None, device: str = "auto", precision: str | None = None) -> Predictor:
@@ -86,6 +88,11 @@ def _read(path: Path, precision: str | None) -> Trained:
 def _files(path: Path) -> Sequence[Path]:
     """Return the model files of a folder, or the file itself."""
     if path.is_file():
+        if path.suffix.lower() in _OTHER_FILES or is_table(path):
+            raise DataError(
+                f"{path} is not a model. Give the folder of a run, such as postmax-results/runs/ID, or its "
+                "model.safetensors."
+            )
         return [path]
     if not path.is_dir():
         raise DataError(f"{path} does not exist. Give the folder of a run, such as postmax-results/runs/ID.")

@@ -2,7 +2,7 @@
 
 A person looks for the row with the tool at hand. An editor shows the lines of a text file, and the header is line 1.
 Parquet, `.npz`, `.npy` and IDX files have no lines, so their rows are counted from the 1st. What a program hands to a
-function has an index, counted from 0.
+function has an index, counted from 0. An image of a folder is called by the name of its file.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class RowNames:
 
     Attributes:
         kind: What a row is called by.
-        numbers: The number of each row: its line, or its place counted from 1. Places and indices need none if the rows
-            are all rows from the first on.
+        numbers: The number of each row: its line, or its place counted from 1; or the name of its file. Places and
+            indices need none if the rows are all rows from the first on.
 
     Example:
         >>> INDICES.one(12), PLACES.one(12), RowNames("line", [2, 3, 7]).one(2)
@@ -31,25 +31,38 @@ class RowNames:
         ('indices 1, 4', 'the 1st, 2nd, 3rd, 4th, 11th, … rows')
     """
 
-    kind: Literal["line", "place", "index"]
-    numbers: Sequence[int] | None = None
+    kind: Literal["line", "place", "index", "file"]
+    numbers: Sequence[int] | Sequence[str] | None = None
 
     def one(self, row: int) -> str:
         """Return the name of one row."""
         number = self._number(row)
-        return f"the {number} row" if self.kind == "place" else f"{self.kind} {number}"
+        return {"place": f"the {number} row", "file": number}.get(self.kind, f"{self.kind} {number}")
 
     def some(self, rows: Iterable[int]) -> str:
         """Return the names of rows. Of many rows the first five are named."""
-        numbers = [self._number(int(row)) for row in islice(rows, _SHOWN + 1)]
-        if len(numbers) == 1:
-            return f"the {numbers[0]} row" if self.kind == "place" else f"{self.kind} {numbers[0]}"
+        chosen = [int(row) for row in islice(rows, _SHOWN + 1)]
+        if len(chosen) == 1:
+            return self.one(chosen[0])
+        numbers = [self._number(row) for row in chosen]
         shown = ", ".join(numbers[:_SHOWN]) + (", …" if len(numbers) > _SHOWN else "")
-        return {"line": f"lines {shown}", "place": f"the {shown} rows", "index": f"indices {shown}"}[self.kind]
+        place, index = f"the {shown} rows", f"indices {shown}"
+        return {"line": f"lines {shown}", "place": place, "index": index, "file": shown}[self.kind]
+
+    def of(self, rows: Iterable[int]) -> RowNames:
+        """Return the names of some of the rows, which are called as before.
+
+        Example:
+            >>> PLACES.of([4, 7]).one(0), RowNames("line", [2, 3, 7]).of([2]).one(0)
+            ('the 5th row', 'line 7')
+        """
+        if self.numbers is not None:
+            return RowNames(self.kind, [self.numbers[row] for row in rows])  # type: ignore[arg-type]  # of one type
+        return RowNames(self.kind, [int(row) + (self.kind != "index") for row in rows])
 
     def _number(self, row: int) -> str:
         number = row + (self.kind != "index") if self.numbers is None else self.numbers[row]
-        return _ordinal(number) if self.kind == "place" else str(number)
+        return _ordinal(int(number)) if self.kind == "place" else str(number)
 
 
 INDICES = RowNames("index")

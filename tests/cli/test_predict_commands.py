@@ -127,7 +127,7 @@ def test_columns_in_another_order_with_new_ones(capsys, model, tmp_path):
             (),
             "'pink' in lines 3, 4 (2 rows), which is a new category.\nTry: --un",
         ),
-        ("colour;size\n;1\n", (), "column 'colour' has no value in line 2, which is a new category."),
+        ("colour;size\n;1\n", (), "column 'colour' has no value in line 2, but every training row had one."),
         ("colour;size\nred;x\n", (), "column 'size' holds 'x' in line 2, which is not a number."),
         ("colour;size\nred;1.5\n", (), "'1.5' in line 2, which is not a number.\nTry: --decimal ."),
         ("colour;size\nred;\n", ("--missing", "error"), "has no value in line 2.\nTry: --missing median"),
@@ -255,3 +255,10 @@ def test_export_writes_onnx(capsys, model, tmp_path):
     assert code == 0
     assert out.startswith("compared with the model on 301 rows: probabilities differ by at most ")
     assert out.endswith(f"written: {tmp_path / 'm.onnx'}\n")
+
+
+def test_an_output_in_a_folder_that_does_not_exist_is_refused_before_the_work(capsys, model, tmp_path):
+    out = tmp_path / "nodir" / "out.csv"
+    code, said, err = run(capsys, "predict", model / "run", model / "train.csv", "-o", out)
+    assert (code, said) == (2, "")
+    assert f"{out}: the folder {out.parent} does not exist. Make it first: mkdir -p {out.parent}" in err

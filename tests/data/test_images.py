@@ -212,7 +212,34 @@ def test_folder_mistakes(folder, tmp_path):
         data.read_image_folder(folder)
 
 
-def test_a_damaged_image_among_good_ones_is_named(folder):
+@pytest.mark.parametrize("in_memory", [None, True, False])
+def test_images_that_cannot_be_read_are_skipped_and_listed(folder, in_memory):
     (folder / "dog" / "1.PNG").write_bytes(b"just text")
+    (folder / "cat" / "empty.jpg").write_bytes(b"")
+    dataset = data.read_image_folder(folder, size=8, in_memory=in_memory)
+    assert dataset.labels.tolist() == [0, 1, 1]
+    assert dataset.inputs[torch.arange(3)][1:, 0, 0, 0].tolist() == [0, 2]
+    what = "cannot be read and are skipped: cat/empty.jpg, dog/1.PNG (they are damaged, truncated or no images)"
+    assert dataset.notes == (f"2 of 5 images {what}",)
+    assert [dataset.rows.one(row) for row in range(3)] == ["cat/deeper/0.jpg", "dog/0.PNG", "dog/2.PNG"]
+
+
+def test_an_image_that_is_cut_off_is_found_when_all_are_decoded(folder):
+    whole = (folder / "dog" / "1.PNG").read_bytes()
+    (folder / "dog" / "1.PNG").write_bytes(whole[:-30])
+    assert len(data.read_image_folder(folder)) == 3
+    later = data.read_image_folder(folder, in_memory=False)
+    assert len(later) == 4
     with pytest.raises(DataError, match=r"dog/1\.PNG cannot be read"):
+        later.inputs[torch.arange(4)]
+
+
+def test_a_class_without_an_image_that_can_be_read(folder):
+    (folder / "cat" / "deeper" / "0.jpg").write_bytes(b"")
+    with pytest.raises(DataError, match=r"cat: none of its images can be read\. Remove the folder.*0\.jpg"):
         data.read_image_folder(folder)
+    for image in (folder / "dog").glob("?.PNG"):
+        image.write_bytes(b"")
+    for in_memory in (None, True, False):
+        with pytest.raises(DataError, match=r"set: none of its 4 images can be read"):
+            data.read_image_folder(folder, in_memory=in_memory)

@@ -244,8 +244,12 @@ def test_one_row_is_enough(table):
         ({"size": [1.0], "colour": ["red"]}, {"drop": ["size"]}, "'size' cannot be dropped"),
         ({"size": [1.0], "colour": ["red"]}, {"missing": "mean"}, "missing is error or median, not 'mean'"),
         ({"size": [1.0], "colour": ["red"]}, {"unknown": "zero"}, "unknown is error or ignore, not 'zero'"),
-        ([[1.0, 0.0, 1.0]], {}, r"rows have the shape \(3,\), but the model was trained on \(4,\)"),
-        ([1.0, 0.0, 1.0, 0.0], {}, "which is one row"),
+        ({"size": [1.0, 2.0], "colour": ["red"]}, {}, "'size' has 2 and 'colour' has 1"),
+        ({"size": 1.0, "colour": "red"}, {}, r"column 'size' is 1.0, and not a list .* For one row write \[1.0\]"),
+        ({"size": [1.0], "colour": "red"}, {}, r"column 'colour' is 'red', and not a list"),
+        ({"size": np.zeros((1, 2)), "colour": ["red"]}, {}, r"column 'size' has the shape \(1, 2\)"),
+        ([[1.0, 0.0, 1.0]], {}, r"each row has the shape \(3,\), but the model was trained on \(4,\)"),
+        ([1.0, 0.0, 1.0, 0.0], {}, "that of one row: write"),
         ([["a", "b", "c", "d"]], {}, "neither features"),
     ],
 )
@@ -479,7 +483,7 @@ def test_files_of_different_runs_are_not_averaged(tmp_path):
 
 
 def test_devices_and_precisions_that_cannot_be_used(table):
-    with pytest.raises(InputError, match="device 'cudda' cannot be used here"):
+    with pytest.raises(InputError, match="device is auto, cpu, cuda, cuda:1 for the second GPU, or mps; not 'cudda'"):
         pm.load(table / "run", device="cudda")
     with pytest.raises(InputError, match="precision is 32-true or bf16-mixed, not '16'"):
         pm.load(table / "run", precision="16")
@@ -546,3 +550,17 @@ def test_a_plugin_that_is_not_loaded_is_named(monkeypatch, tmp_path):
     (tmp_path / "model.safetensors").write_bytes(replace(saved, network={"name": "my-net"}).to_bytes())
     with pytest.raises(UnknownNameError, match=r"my-net.*trained with the plugins my_models \(mine 1.0\). Import them"):
         pm.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["train.csv", "x.npz", "model.onnx", "weights.pt"])
+def test_a_file_that_is_no_model_is_not_called_damaged(tmp_path, name):
+    (tmp_path / name).write_text("a,b\n1,2\n")
+    with pytest.raises(DataError, match=f"{name} is not a model. Give the folder of a run"):
+        pm.load(tmp_path / name)
+
+
+def test_columns_of_a_dictionary_may_be_of_any_kind(table):
+    predictor = pm.load(table / "run", device="cpu")
+    expected = predictor.predict({"size": [1.0, 2.0], "colour": ["red", "red"]})
+    found = predictor.predict({"size": (value for value in (1.0, 2.0)), "colour": np.array(["red", "red"])})
+    assert found.tolist() == expected.tolist()

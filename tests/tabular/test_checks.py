@@ -15,6 +15,7 @@ LABELS = np.array(["no", "yes"])[(ROWS[:, 0] > 0).astype(int)]
     [
         ({"n_folds": 2.5}, "n_folds must be a whole number, 2 or more, or None; got 2.5"),
         ({"n_folds": 1}, "n_folds must be a whole number, 2 or more"),
+        ({"n_folds": 1000}, "n_folds is at most 50, because each fold is a training; got 1000"),
         ({"max_iter": 2.5}, "max_iter must be a whole number"),
         ({"max_iter": True}, "max_iter must be a whole number"),
         ({"batch_size": "big"}, "batch_size must be a whole number, 1 or more, or None; got 'big'"),

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from postmax.cli.commands import data, noise
+from postmax.cli.commands.check import check
 from postmax.cli.commands.doctor import doctor
 from postmax.cli.commands.export import export
 from postmax.cli.commands.fit import fit
@@ -25,7 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 # Typer lists commands in this order, but groups such as `noise` last.
-for _command in (fit, train, resume, predict, export, reproduce, tune, report):
+for _command in (fit, check, train, resume, predict, export, reproduce, tune, report):
     app.command()(_command)
 app.command("list")(list_)
 app.command()(doctor)
@@ -61,6 +62,7 @@ def _root(
     Your own data:
       postmax fit train.csv --label species              a classifier, the noise, and the doubtful labels
       postmax predict postmax-models/train new.csv       what it says about new rows
+      postmax check train.csv --label species            what would make a result wrong
       postmax noise estimate train.csv --label species   how many labels are wrong
     The paper and your research:
       postmax reproduce breast-cancer                    a table: our values beside the reported ones

@@ -23,6 +23,8 @@ def spare(outputs: Sequence[Path], source: str | Path, force: bool) -> None:
     if len({path.resolve() for path in outputs}) < len(outputs):
         raise InputError(f"{outputs[0]} would be written twice; give each output a name of its own.")
     for path in outputs:
+        if not path.resolve().parent.exists():
+            raise InputError(f"{path}: the folder {path.parent} does not exist. Make it first: mkdir -p {path.parent}")
         if path.resolve() == read:
             raise InputError(f"{path} is the input; give another --out.")
         if read in path.resolve().parents:

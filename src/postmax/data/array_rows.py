@@ -62,12 +62,10 @@ def as_rows(
         >>> as_rows(np.array([1, 2]), (2,), False, "x")
         Traceback (most recent call last):
         ...
-        postmax.errors.DataError: x has the shape (2,), which is one row: write rows[None], or [[…]] for a list.
+        postmax.errors.DataError: x: the shape (2,) is that of one row: write rows[None], or [[…]] for a list.
     """
     if len(shape) == 1 and values.shape == shape:
-        raise DataError(
-            f"{where} has the shape {values.shape}, which is one row: write rows[None], or [[…]] for a list."
-        )
+        raise DataError(f"{where}: the shape {values.shape} is that of one row: write rows[None], or [[…]] for a list.")
     if len(shape) == 1 and values.ndim == 2 and values.dtype.kind == "O":
         values = _as_numbers(values, where)
     if fills and values.ndim == 2 and values.dtype.kind == "f":
@@ -83,7 +81,9 @@ def as_rows(
             option = advice(python='missing="median"', command="--missing median")
             raise DataError(f"{error} Or fill in the medians of the training rows: {option}.") from None
     if tuple(found.shape[1:]) != shape:
-        raise DataError(f"{where}: rows have the shape {tuple(found.shape[1:])}, but the model was trained on {shape}.")
+        raise DataError(
+            f"{where}: each row has the shape {tuple(found.shape[1:])}, but the model was trained on {shape}."
+        )
     return found
 
 

@@ -22,7 +22,7 @@ from postmax.row_names import RowNames
 def column_blocks(
     path: Path,
     encoding: str | None,
-    wanted: Collection[str],
+    wanted: Collection[str] | None,
     rows_at_once: int,
     problems: Problems,
     *,
@@ -33,14 +33,15 @@ def column_blocks(
     Args:
         path: The file.
         encoding: The encoding of a CSV file.
-        wanted: The names of the columns to read. Other columns are not looked at, and the file need not have all.
+        wanted: The names of the columns to read; None for all. Other columns are not looked at, and the file need not
+            have all.
         rows_at_once: How many rows a block has; the last one may have fewer.
         problems: Gets what is wrong with the file.
         kept: The names of columns that are read too, as they are: they may hold anything, such as dates.
     """
     if is_csv(path):
         for block in csv_blocks(path, encoding, rows_at_once, problems):
-            yield _of_text(block, {*wanted, *kept})
+            yield _of_text(block, {*(block.header if wanted is None else wanted), *kept})
         return
     if not is_parquet(path):
         raise DataError(f"{path}: data tables are read from CSV and Parquet files.")
@@ -77,12 +78,13 @@ def _columns(
 
 
 def _parquet_blocks(
-    path: Path, wanted: Collection[str], kept: Collection[str], rows_at_once: int
+    path: Path, wanted: Collection[str] | None, kept: Collection[str], rows_at_once: int
 ) -> Iterator[FileColumns]:
     arrow, parquet = need("pyarrow", "data"), need("pyarrow.parquet", "data")
     try:
         with parquet.ParquetFile(existing_file(path)) as file:
             names = tuple(file.schema_arrow.names)
+            wanted = names if wanted is None else wanted
             both = {*wanted, *kept}
             own = [name for name in dict.fromkeys(names) if name in both]
             start = 0

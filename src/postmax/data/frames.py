@@ -25,7 +25,8 @@ def columns_of_frame(frame: Any) -> tuple[list[str], Callable[[str], npt.NDArray
     """Return the names of the columns, and a function that returns the values of one: numbers, or text and None.
 
     Raises:
-        DataError: If two columns have the same name, or a column is neither numbers nor text.
+        DataError: If two columns have the same name, columns of a dictionary have different lengths, or a column is
+            neither numbers nor text.
 
     Example:
         >>> names, values = columns_of_frame({"age": [30, None], "colour": ["red", "blue"]})
@@ -37,8 +38,34 @@ def columns_of_frame(frame: Any) -> tuple[list[str], Callable[[str], npt.NDArray
     twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
     if twice is not None:
         raise DataError(f"the data frame has two columns called {twice!r}. Rename them.")
+    if isinstance(frame, dict):
+        frame = _of_one_length(frame)
     place = dict(zip(names, found, strict=True))
     return names, lambda name: _values(name, frame[place[name]])
+
+
+def _of_one_length(columns: dict[Any, Any]) -> dict[Any, Any]:
+    """Return columns that all have one value for each row."""
+    found = {}
+    for name, column in columns.items():
+        if isinstance(column, str | bytes) or not (hasattr(column, "__len__") or hasattr(column, "__iter__")):
+            raise DataError(
+                f"the data frame: column {name!r} is {column!r}, and not a list with one value for each row. For one "
+                f"row write [{column!r}]."
+            )
+        found[name] = column if hasattr(column, "__len__") else list(column)
+        if getattr(found[name], "ndim", 1) != 1:
+            raise DataError(
+                f"the data frame: column {name!r} has the shape {tuple(column.shape)}, but a column has one value for "
+                "each row."
+            )
+    lengths = {name: len(column) for name, column in found.items()}
+    if len(set(lengths.values())) > 1:
+        (first, most), (other, fewer) = (f(lengths.items(), key=lambda entry: entry[1]) for f in (max, min))
+        raise DataError(
+            f"the data frame: columns have one value for each row, but {first!r} has {most} and {other!r} has {fewer}."
+        )
+    return found
 
 
 def _names(frame: Any) -> list[Any]:

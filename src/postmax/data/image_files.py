@@ -16,6 +16,7 @@ from torch import Tensor
 
 from postmax.errors import DataError
 from postmax.extras import need
+from postmax.progress import Stage, tell
 from postmax.wording import advice
 
 # Other formats are refused, because some decoders of Pillow start other programs.
@@ -71,17 +72,19 @@ class ImageFiles:
             return torch.empty(0, 3, side, side, dtype=torch.uint8)
         for path, image in zip(paths, images, strict=True):
             if image.shape != images[0].shape:
-                option = advice(
-                    python="size=64, for example", command="data.size=64 for a run, --size 64 for noise estimate"
-                )
                 raise DataError(
                     f"{path} is {image.shape[1]} × {image.shape[0]} pixels, but {paths[0]} is "
-                    f"{images[0].shape[1]} × {images[0].shape[0]}. Give a size to bring them to: {option}."
+                    f"{images[0].shape[1]} × {images[0].shape[0]}. Give a size to bring them to: {one_size()}."
                 )
         return torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2).contiguous()
 
     def _read(self, path: str) -> npt.NDArray[np.uint8]:
         return read_image(path, size=self.size, max_pixels=self.max_pixels)
+
+
+def one_size() -> str:
+    """Return the words with which images are brought to one size."""
+    return advice(python="size=64, for example", command="data.size=64 for a run, --size 64 for noise estimate")
 
 
 def read_image(path: str | Path, *, size: int | None = None, max_pixels: int = _LARGEST_IMAGE) -> npt.NDArray[np.uint8]:
@@ -125,6 +128,50 @@ def _opened(path: str | Path) -> Iterator[Any]:
         raise DataError(f"{path} does not exist.") from error
     except Exception as error:  # decoders raise errors of many kinds
         raise DataError(f"{path} cannot be read: {error}. It is damaged, truncated or not an image.") from error
+
+
+def image_size(path: str | Path) -> tuple[int, int]:
+    """Return the width and height of an image, without decoding it.
+
+    Raises:
+        DataError: If the file is missing, or does not begin as an image does.
+    """
+    pillow = need("PIL.Image", "data")
+    try:
+        with pillow.open(path, formats=_FORMATS) as image:
+            _check_pixels(image, _LARGEST_IMAGE)
+            width, height = image.size
+            return int(width), int(height)
+    except Exception as error:  # decoders raise errors of many kinds
+        raise DataError(f"{path} cannot be read: {error}. It is damaged, truncated or not an image.") from error
+
+
+def unreadable(
+    paths: Sequence[Path], *, size: int | None = None, threads: int | None = None, whole: bool
+) -> dict[Path, str]:
+    """Return the images that cannot be read, with the reasons.
+
+    Args:
+        paths: The files.
+        size: The size in which they are decoded.
+        threads: The number of images that are looked at at once.
+        whole: Whether each image is decoded; otherwise only its beginning is read, which is much faster.
+    """
+
+    def reason(path: Path) -> str:
+        try:
+            read_image(path, size=size) if whole else image_size(path)
+        except DataError as error:
+            return str(error)
+        return ""
+
+    found: dict[Path, str] = {}
+    with ThreadPoolExecutor(threads or min(8, os.cpu_count() or 1)) as pool:
+        for place, (path, wrong) in enumerate(zip(paths, pool.map(reason, paths), strict=True)):
+            if wrong:
+                found[path] = wrong
+            tell(Stage("looking at images", place + 1, len(paths), "images"))
+    return found
 
 
 def _check_pixels(image: Any, most: int) -> None:

@@ -42,7 +42,7 @@ def column_notes(
         leave = f"To leave {'it' if one else 'them'} out: {in_words({'drop': ids}, dropped)}"
         notes.append(f"{which} like names or numbers of the rows, but {used}. {leave}")
     for name, values in columns.items():
-        if name in texts and name not in ids and (odd := _odd_cells(values, decimal)):
+        if name in texts and name not in ids and (odd := odd_cells(values, decimal)):
             shown = f"{str(values[odd[0]])[:40]!r} in {rows.some(odd)}"
             notes.append(f"column {name!r} is read as text, because not all of its values are numbers: {shown}")
     return tuple(notes)
@@ -100,7 +100,7 @@ def _are_whole(found: npt.NDArray[np.float64] | None) -> bool:
     return found is not None and bool(np.isfinite(found).all() and (found == np.round(found)).all())
 
 
-def _odd_cells(values: npt.NDArray[Any], decimal: Decimal) -> list[int]:
+def odd_cells(values: npt.NDArray[Any], decimal: Decimal) -> list[int]:
     """Return the rows whose cells are not numbers, if most of the other cells are numbers; else an empty list."""
     present = [row for row, value in enumerate(values) if not is_missing(value)]
     # Most columns of text have few different values, and to test one takes a while.

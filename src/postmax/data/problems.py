@@ -96,7 +96,16 @@ class Problems:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None and self.found:
+        if error is None:
+            self.raise_found()
+
+    def raise_found(self) -> None:
+        """Raise all problems as one error, if there are any.
+
+        Raises:
+            DataError: With all of them.
+        """
+        if self.found:
             raise DataError(self._message())
 
     def _message(self) -> str:

@@ -118,9 +118,10 @@ class CategoryColumn:
             if text not in place:
                 new.setdefault(text, []).append(row)
         for text, found in new.items():
-            what = f"{text[:60]!r}{place_of(found, rows)}" if text else f"no value{place_of(found, rows)}"
-            verb = "holds" if text else "has"
-            problems.add(f"column {self.name!r} {verb} {what}, which is a new category.", unknown="ignore")
+            where = place_of(found, rows)
+            new_category = f"holds {text[:60]!r}{where}, which is a new category"
+            what = new_category if text else f"has no value{where}, but every training row had one"
+            problems.add(f"column {self.name!r} {what}.", unknown="ignore")
         return np.eye(len(place), dtype=np.float32)[[place.get(text, 0) for text in texts]]
 
 

@@ -22,7 +22,7 @@ from postmax.data.decimal_signs import with_clear_decimals
 from postmax.data.embedding.text_column import REFUSE
 from postmax.data.label_text import label_values, merged, stripped
 from postmax.data.notes import class_notes, column_notes, columns_that_name_rows
-from postmax.data.number_text import Decimal
+from postmax.data.number_text import Decimal, numbers
 from postmax.data.problems import Problems
 from postmax.data.reading import ReadingOptions, refuse_idle_for_file
 from postmax.data.table_encoder import CategoryColumn, Missing, TableEncoder
@@ -180,6 +180,8 @@ def understand(
     usable, decimal = features, reading.decimal
     if encoder is None:
         decimal, usable = with_clear_decimals(features, categorical, decimal, problems)
+        usable = _as_numbers(usable, categorical, decimal)
+        features = {**features, **usable}
         encoder = TableEncoder.fitted(usable, categorical, reading.missing, decimal, problems, text)
     inputs = encoder.encoded(usable, decimal, file.rows, problems)
     encoded = _encode_labels(file, name, decimal, reading.merge_labels, min_classes, problems)
@@ -189,6 +191,12 @@ def understand(
 def _texts(table: Understood, categorical: Collection[str]) -> set[str]:
     """Return the columns that are read as text."""
     return {column.name for column in table.encoder.columns if isinstance(column, CategoryColumn)} - {*categorical}
+
+
+def _as_numbers(columns: Columns, categorical: Collection[str], decimal: Decimal) -> Columns:
+    """Return columns of text as numbers where all of their values are, so that text is turned into numbers once."""
+    found = {name: None if name in categorical else numbers(values, decimal) for name, values in columns.items()}
+    return {name: values if (known := found[name]) is None else known for name, values in columns.items()}
 
 
 def _load(path: Path, reading: ReadingOptions, problems: Problems) -> FileColumns:

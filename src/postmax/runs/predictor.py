@@ -27,6 +27,8 @@ from postmax.train.repeatable import repeatable_torch
 if TYPE_CHECKING:
     from postmax.runs.export import Exported
 
+_DEVICES = ("cpu", "cuda", "mps")
+
 Probabilities = npt.NDArray[np.float32]
 
 
@@ -205,6 +207,8 @@ def _device(name: str, *, any_device: bool) -> torch.device:
     if name == "auto" and any_device:
         accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
         return accelerator or torch.device("cpu")
+    if not isinstance(name, str) or name.partition(":")[0] not in _DEVICES:
+        raise InputError(f"device is auto, cpu, cuda, cuda:1 for the second GPU, or mps; not {name!r}.")
     try:
         device = torch.device("cpu" if name == "auto" else name)
         torch.zeros(1, device=device)

@@ -11,6 +11,8 @@ from postmax.tabular.learning import CORRECTIONS
 from postmax.tabular.networks import BUILDERS
 
 _COUNTS = {"max_iter": 1, "batch_size": 1, "n_folds": 2}
+# Each fold trains as many networks as there are candidates.
+_MOST = {"n_folds": 50}
 _NUMBERS = {"learning_rate": "above 0", "weight_decay": "0 or more"}
 
 
@@ -30,6 +32,8 @@ def check_settings(settings: Any) -> None:
         value = getattr(settings, name)
         if value is not None and not (_is_number(value, Integral) and value >= least):
             raise InputError(f"{name} must be a whole number, {least} or more, or None; got {value!r}.")
+        if value is not None and value > _MOST.get(name, value):
+            raise InputError(f"{name} is at most {_MOST[name]}, because each fold is a training; got {value}.")
     for name, allowed in _NUMBERS.items():
         value = getattr(settings, name)
         if value is None:
