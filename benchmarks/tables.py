@@ -176,10 +176,8 @@ def coverage(found: dict[Case, dict[str, Any]]) -> str:
     """Return how often the intervals of FPML hold the truth, as Markdown."""
     lines = ["| noise | cases | rate held | mean width | accuracy held | mean width | mean error |", "|---" * 7 + "|"]
     for noise in NOISES:
-        cases = [
-            one for case, one in found.items() if case.noise == noise and case.model == "FPML" and "expected" in one
-        ]
-        cases = [one for one in cases if one["expected"][0] is not None]
+        ours = [one for case, one in found.items() if case.noise == noise and case.model == "FPML"]
+        cases = [one for one in ours if one.get("expected", [None])[0] is not None]
         if not cases:
             continue
         rate = [one["noise_rate"][1] <= one["noisy"] + 1e-9 and one["noisy"] <= one["noise_rate"][2] for one in cases]

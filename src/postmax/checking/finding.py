@@ -8,6 +8,9 @@ from typing import Any, Literal, overload
 
 Severity = Literal["problem", "note"]
 
+# The kind of the finding that features say nothing about the labels.
+CANNOT_TELL = "cannot tell"
+
 
 @dataclass(frozen=True)
 class Finding:

@@ -93,4 +93,6 @@ def _facts(record: FitRecord, labels: list[dict[str, str]]) -> dict[str, str]:
 
 
 def _new_rows(record: FitRecord) -> str:
+    if record["embedding"] is not None:
+        return "new-images"
     return "new.npz" if record["table"] is None else "new.csv"

@@ -10,7 +10,9 @@ from typing import Any, TypedDict
 import numpy as np
 import torch
 
+from postmax.checking import CANNOT_TELL, Finding
 from postmax.data import Dataset
+from postmax.data.embedding.image_embedding import ImageEmbedding
 from postmax.data.row_form import RowForm
 from postmax.estimator import FPMLClassifier
 from postmax.fitting.doubt import Doubt, doubt, largest_confusions
@@ -36,6 +38,7 @@ class FitRecord(TypedDict):
 
     `accuracy` is that on right labels, with its 95 % interval; None if the labels say nothing about it. `agreement` is
     the share of labels as given that are predicted, out of sample. `majority` is the share of the most frequent label.
+    `cannot_tell` says that the features say nothing about the labels.
     """
 
     version: str
@@ -46,6 +49,9 @@ class FitRecord(TypedDict):
     table: dict[str, Any] | None
     features: int
     notes: list[str]
+    findings: list[dict[str, Any]]
+    cannot_tell: bool
+    embedding: str | None
     estimate: dict[str, Any]
     accuracy: float | None
     accuracy_interval: list[float]
@@ -78,14 +84,24 @@ class Fit:
     dataset: Dataset
 
 
-def fit(dataset: Dataset, form: RowForm, *, seed: int = 0, notes: Sequence[str] = ()) -> Fit:
+def fit(
+    dataset: Dataset,
+    form: RowForm,
+    *,
+    embedding: ImageEmbedding | None = None,
+    seed: int = 0,
+    notes: Sequence[str] = (),
+    findings: Sequence[Finding] = (),
+) -> Fit:
     """Return a classifier for rows with partly wrong labels, and what it says about them.
 
     Args:
         dataset: The rows: features, of which some may be NaN.
         form: What the rows are, and how they are read again from other files.
+        embedding: What turned images into these features; None for rows that were features.
         seed: The seed of everything random.
-        notes: What a person should know about the data.
+        notes: What a person should know about the data, in sentences.
+        findings: What a look at the data has found.
     """
     start = time.monotonic()
     features = torch.as_tensor(dataset.inputs[torch.arange(len(dataset))]).numpy()
@@ -110,7 +126,10 @@ def fit(dataset: Dataset, form: RowForm, *, seed: int = 0, notes: Sequence[str] 
         "counts": counts.tolist(),
         "table": None if dataset.table is None else dataset.table.to_dict(),
         "features": features.shape[1],
-        "notes": [*dataset.notes, *notes],
+        "notes": list(notes),
+        "findings": [one.to_dict() for one in findings],
+        "cannot_tell": any(one.kind == CANNOT_TELL for one in findings),
+        "embedding": None if embedding is None else embedding.model,
         "estimate": {**model.estimate_.to_dict(), "classes": list(classes)},
         "accuracy": accuracy.expected,
         "accuracy_interval": [accuracy.low, accuracy.high],
@@ -126,7 +145,8 @@ def fit(dataset: Dataset, form: RowForm, *, seed: int = 0, notes: Sequence[str] 
         "seconds": time.monotonic() - start,
         "environment": environment(),
     }
-    return Fit(model, _named(model.saved(form), classes), record, believed, dataset)
+    saved = replace(model.saved(form), classes=classes, embedding=embedding)  # with names in place of numbers
+    return Fit(model, saved, record, believed, dataset)
 
 
 def _networks(model: FPMLClassifier) -> dict[str, float]:
@@ -135,8 +155,3 @@ def _networks(model: FPMLClassifier) -> dict[str, float]:
     for kind, share in model.network_shares_:
         found[kind] = found.get(kind, 0.0) + share
     return dict(sorted(found.items(), key=lambda one: -one[1]))
-
-
-def _named(saved: SavedClassifier, classes: tuple[str, ...]) -> SavedClassifier:
-    """Return a classifier whose classes have their names, and not numbers."""
-    return replace(saved, classes=classes)

@@ -102,16 +102,16 @@ def _label_rows(found: Fit) -> Iterator[Sequence[Any]]:
     given = [found.dataset.classes[code] for code in found.dataset.labels.tolist()]
     rows = zip(given, believed.suggested, believed.right, believed.probability, strict=True)
     for row, (label, suggested, right, probability) in enumerate(rows):
-        yield [_number(names, row), label, classes[suggested], f"{right:.6g}", f"{probability:.6g}"]
+        yield [_name(names, row), label, classes[suggested], f"{right:.6g}", f"{probability:.6g}"]
 
 
 def _unit(names: RowNames) -> str:
-    return "line" if names.kind == "line" else "row"
+    return names.kind if names.kind in ("line", "file") else "row"
 
 
-def _number(names: RowNames, row: int) -> int:
-    """Return the line of a row in a text file; elsewhere its place, counted from 1."""
-    return names.numbers[row] if names.kind == "line" and names.numbers is not None else row + 1
+def _name(names: RowNames, row: int) -> int | str:
+    """Return the line of a row in a text file, or the name of its file; elsewhere its place, counted from 1."""
+    return row + 1 if names.numbers is None or _unit(names) == "row" else names.numbers[row]
 
 
 def _another() -> str:

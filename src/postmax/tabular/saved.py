@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from postmax.data.embedding.image_embedding import ImageEmbedding
 from postmax.data.row_form import RowForm
 from postmax.runs.sealed_file import DAMAGED, Sealed, damaged, seal
 from postmax.tabular.columns import Encoder
@@ -36,6 +37,7 @@ class SavedClassifier:
         loss: The loss, as `postmax.tabular.learning.LossChoice` has it, and its correction.
         transition: The noise that the loss knows, (K, K); None if it knows none.
         undone: The noise that is removed from the posterior of the label, (K, K); None if none is.
+        embedding: What turns images into features; None if the rows are features.
         about: More for people: the estimated noise, the number of rows, the plugins.
         version: The version of postmax that wrote the file.
     """
@@ -48,6 +50,7 @@ class SavedClassifier:
     loss: Mapping[str, Any]
     transition: Tensor | None = None
     undone: Tensor | None = None
+    embedding: ImageEmbedding | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     version: str = __version__
 
@@ -65,6 +68,7 @@ class SavedClassifier:
             "encoder": self.encoder.to_dict(),
             "parts": list(self.parts),
             "loss": dict(self.loss),
+            "embedding": None if self.embedding is None else self.embedding.to_dict(),
             "about": dict(self.about),
         }
         tensors = {name: _narrow(tensor) for name, tensor in self.weights.items()}
@@ -88,6 +92,7 @@ class SavedClassifier:
                 undone=tensors.pop(_UNDONE, None),
                 weights=tensors,
                 loss=about["loss"],
+                embedding=None if about["embedding"] is None else ImageEmbedding.from_dict(about["embedding"]),
                 about=about["about"],
                 version=about["version"],
             )

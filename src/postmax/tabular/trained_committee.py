@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from postmax import models
-from postmax.errors import DataError, PostmaxWarning, UnknownNameError
+from postmax.errors import DataError, InputError, PostmaxWarning, UnknownNameError
 from postmax.losses import Loss
 from postmax.methods.parts.answers import build
 from postmax.runs.remedies import missing_plugins
@@ -61,7 +61,16 @@ class TrainedCommittee(Trained):
         self.eval().requires_grad_(requires_grad=False)
 
     def afresh(self) -> TrainedCommittee:
-        """Return the same model, made again."""
+        """Return the same model, made again, for an export.
+
+        Raises:
+            InputError: If it needs a network that is not part of it.
+        """
+        if self.saved.embedding is not None:
+            raise InputError(
+                f"this model gets the features of {self.saved.embedding.model}, which is not part of it, so it cannot "
+                "be exported. `postmax predict` uses both."
+            )
         return TrainedCommittee(self.saved)
 
     @property
@@ -70,7 +79,9 @@ class TrainedCommittee(Trained):
         return self.preparation.spread
 
     def prepared(self, rows: Tensor) -> Tensor:
-        """Return rows encoded and scaled."""
+        """Return rows encoded and scaled. Images become features first."""
+        if self.saved.embedding is not None:
+            rows = self.saved.embedding(rows)
         found: Tensor = self.preparation(rows)
         return found
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from postmax.checking.catalogue import register
 from postmax.checking.examined import Codes, Examined
 from postmax.checking.features import encoded
-from postmax.checking.finding import Finding
+from postmax.checking.finding import CANNOT_TELL, Finding
 from postmax.estimation.crossfit import folds_of
 from postmax.losses import FPMLLoss
 from postmax.tabular.candidates import DEFAULTS, fold_count
@@ -50,7 +50,7 @@ def find(data: Examined) -> Iterator[Finding]:
         f"the shares of the classes (p = {chance:.2f})."
     )
     remedy = "Any noise rate or accuracy would be a guess. Give other features, or more rows."
-    yield Finding("cannot tell", text, remedy)
+    yield Finding(CANNOT_TELL, text, remedy)
 
 
 def p_value(features: Tensor, labels: Tensor) -> float:

@@ -11,12 +11,14 @@ from postmax.report.numbers import interval_per_cent, one_per_cent, thousands
 
 _EVEN = 1.25
 # Beyond this width an interval is not an answer.
-_WIDE = 0.3
+_WIDE, _SAYS_NOTHING = 0.3, 0.6
 
 
 def data_in_words(record: FitRecord) -> str:
     """Return what the rows are."""
     classes = f"{len(record['classes'])} classes"
+    if record["embedding"] is not None:
+        return f"{thousands(record['rows'])} images, {classes}, as features of {record['embedding']}"
     if record["table"] is None:
         return f"{thousands(record['rows'])} rows of {thousands(record['features'])} features, {classes}"
     reading = TableReading.from_dict(record["table"])
@@ -28,10 +30,13 @@ def data_in_words(record: FitRecord) -> str:
 
 
 _KINDS: dict[type, str] = {NumberColumn: "numbers", CategoryColumn: "categories"}
+_CANNOT_TELL = "cannot be told, because the features say nothing about the labels"
 
 
 def noise_in_words(record: FitRecord) -> str:
     """Return how many labels are wrong."""
+    if record["cannot_tell"]:
+        return _CANNOT_TELL
     low, high = record["estimate"]["noise_rate_interval"]
     rows = thousands(round(record["estimate"]["noise_rate"] * record["rows"]))
     interval = interval_per_cent(low, high)
@@ -43,6 +48,8 @@ def noise_in_words(record: FitRecord) -> str:
 
 def accuracy_in_words(record: FitRecord) -> str:
     """Return how accurate the model is on right labels, and how that was found out."""
+    if record["cannot_tell"]:
+        return _CANNOT_TELL
     agreement = f"{one_per_cent(record['agreement'])} of the labels as given are predicted"
     if record["accuracy"] is None:
         return f"not known, because the noise is too strong; {agreement}"
