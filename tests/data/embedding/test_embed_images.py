@@ -307,6 +307,14 @@ def damage(path, how):
     path.write_bytes(content)
 
 
+@pytest.mark.parametrize("images", [torch.zeros(4, 3, 8, 8), torch.zeros(4, 8, dtype=torch.uint8)])
+def test_what_is_no_image_is_refused(means, images):
+    with pytest.raises(InputError, match=r"images are bytes \(uint8\) of shape \(N, channels, H, W\), not "):
+        embed_images(images, "means")
+    with pytest.raises(InputError, match="images are bytes"):
+        embed_images(images, image_embedding(some_images(), "means"), keep=False)
+
+
 @pytest.mark.parametrize("how", ["cut", "empty", "text", "bit"])
 def test_a_damaged_archive_is_computed_again(means, tmp_path, how):
     images = some_images(20)
@@ -410,17 +418,20 @@ def test_two_processes_share_the_work(means, tmp_path):
 def test_an_image_that_cannot_be_read_is_an_error_with_its_name(means, folder):
     folder[0][3].write_bytes(b"no image")
     with pytest.raises(DataError, match=r"3\.png cannot be read"):
-        embed_images(ImageFiles(folder[0], size=None), "means", side=16)
+        embed_images(ImageFiles(folder[0], size=None), "means")
+    with pytest.raises(DataError, match=r"3\.png cannot be read"):
+        embed_images(ImageFiles(folder[0][3:4], size=None), "means")
 
 
-def test_images_that_cannot_be_read_can_be_skipped(means, folder, tmp_path, monkeypatch):
+@pytest.mark.parametrize("size", [None, 7])
+def test_images_that_cannot_be_read_can_be_skipped(means, folder, tmp_path, monkeypatch, size):
     monkeypatch.setattr(images_module, "_ROWS_OF_A_BLOCK", 4)
     paths, colours = folder
     paths[3].write_bytes(paths[3].read_bytes()[:60])
     paths[6].unlink()
     missed = {}
     paths = [*paths, paths[3]]
-    found = embed_images(ImageFiles(paths, size=None), "means", side=16, unreadable=missed.__setitem__)
+    found = embed_images(ImageFiles(paths, size=size), "means", unreadable=missed.__setitem__)
     assert sorted(missed) == [3, 6, 10]
     assert "does not exist" in str(missed[6])
     good = [row for row in range(10) if row not in missed]

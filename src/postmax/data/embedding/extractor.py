@@ -78,15 +78,22 @@ def normalised(extractor: Extractor, images: Tensor) -> Tensor:
 
 
 def in_colour(images: Tensor) -> Tensor:
-    """Return images with three channels; a grey one is taken three times.
+    """Return images with three channels; a grey one is taken three times."""
+    return checked_images(images).expand(-1, 3, -1, -1)
+
+
+def checked_images(images: Tensor) -> Tensor:
+    """Return images, if they are some.
 
     Raises:
-        InputError: If they have neither one channel nor three.
+        InputError: If they are not uint8 (N, 1 or 3, H, W).
     """
-    channels = images.shape[1]
-    if channels not in (1, 3):
-        raise InputError(f"images have {channels} channels, but frozen networks take 1 (grey) or 3 (colours).")
-    return images.expand(-1, 3, -1, -1)
+    if images.dtype != torch.uint8 or images.ndim != 4:
+        kind = str(images.dtype).removeprefix("torch.")
+        raise InputError(f"images are bytes (uint8) of shape (N, channels, H, W), not {kind} {tuple(images.shape)}.")
+    if images.shape[1] not in (1, 3):
+        raise InputError(f"images have {images.shape[1]} channels, but frozen networks take 1 (grey) or 3 (colours).")
+    return images
 
 
 def resized(images: Tensor, side: int) -> Tensor:

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from postmax.data.dataset import RowSource
 from postmax.data.embedding.catalogue import opened_network
-from postmax.data.embedding.extractor import Extractor, features_of, images_at_once
+from postmax.data.embedding.extractor import Extractor, checked_images, features_of, images_at_once
 from postmax.data.embedding.networks.efficientnet_lite import NAME
 from postmax.data.embedding.probe import check_probe, probe_of
 from postmax.data.image_files import ImageFiles, shorter_side
-from postmax.errors import InputError
+from postmax.errors import DataError, InputError
 
 USUAL = NAME
 # Enlarging small images beyond this gains accuracy, but takes four times as long (docs/embedding.md). That is worth it
@@ -115,9 +115,21 @@ def _shorter_side(images: Tensor | RowSource) -> int:
         raise InputError("there are no images to embed.")
     if isinstance(images, ImageFiles):
         places = torch.linspace(0, len(images) - 1, min(len(images), _LOOKED_AT)).long().unique().tolist()
-        sides = sorted(images.size or shorter_side(images.paths[place]) for place in places)
+        sides = sorted(_sides_of([images.paths[place] for place in places]) if images.size is None else [images.size])
         return sides[len(sides) // 2]
-    return min(images[torch.tensor([0])].shape[2:])
+    return min(checked_images(images[torch.tensor([0])]).shape[2:])
+
+
+def _sides_of(paths: list[str]) -> list[int]:
+    """Return the shorter sides of the images that can be read. If none can, the error of the last one is raised."""
+    sides = []
+    for path in paths:
+        try:
+            sides.append(shorter_side(path))
+        except DataError:
+            if path == paths[-1] and not sides:
+                raise
+    return sides
 
 
 def _picture(side: int) -> Tensor:

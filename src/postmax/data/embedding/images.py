@@ -109,8 +109,8 @@ class _Work:
                     images[row] = self.source[torch.tensor([row])]
                 except DataError as error:
                     errors[row] = error
-            nothing = torch.zeros(0, 3, self.side, self.side, dtype=torch.uint8)
-            return _Block(list(images), torch.cat([nothing, *images.values()]), errors)
+            nothing = [torch.zeros(0, 3, self.side, self.side, dtype=torch.uint8)]
+            return _Block(list(images), torch.cat(list(images.values()) or nothing), errors)
 
     def features(self, images: Tensor, done: int) -> Tensor:
         """Return the features of images on the CPU. So many images were done before."""
@@ -145,6 +145,7 @@ def _fill(features: Tensor, work: _Work, cache: FeatureCache, unreadable: Unread
                 raise error
             for other in places.pop(key_of[row], ()):
                 unreadable(other, error)
+                done += 1
         done += _take_known(features, cache, places)  # another process may have been faster
         new = [place for place, row in enumerate(block.rows) if key_of[row] in places]
         if not new:
@@ -174,10 +175,9 @@ def _keys(source: Tensor | RowSource) -> Iterator[bytes]:
     if isinstance(source, ImageFiles):
         how = f"file {source.size}\0".encode()
         with ThreadPoolExecutor(source.threads) as pool:
-            for row, key in enumerate(pool.map(lambda path: _file_key(path, how), source.paths)):
-                if row % _ROWS_OF_A_BLOCK == 0:
-                    tell(Stage("looking for images that are embedded already", row, len(source), "images"))
-                yield key
+            for start in range(0, len(source), _ROWS_OF_A_BLOCK):
+                tell(Stage("looking for images that are embedded already", start, len(source), "images"))
+                yield from pool.map(lambda path: _file_key(path, how), source.paths[start : start + _ROWS_OF_A_BLOCK])
         return
     for rows in torch.arange(len(source)).split(_ROWS_OF_A_BLOCK):
         for image in source[rows].cpu():
