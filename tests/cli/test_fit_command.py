@@ -12,9 +12,14 @@ import time
 
 import numpy as np
 import pytest
+from PIL import Image
+from torch import nn
 
 import postmax as pm
 from postmax.cli import main
+from postmax.data.embedding.catalogue import NETWORKS
+from postmax.data.embedding.extractor import Extractor
+from postmax.data.embedding.source import Source
 
 HOSTILE = '<script>alert("x")</script>'
 
@@ -106,8 +111,7 @@ def test_columns_that_name_rows_are_left_out_with_a_note(tmp_path, capsys, monke
     write_table(tmp_path / "train.csv", count=120)
     code, out, err = run(capsys, "fit", tmp_path / "train.csv", "--label", "kind", "-o", tmp_path / "m", "--json")
     assert code == 0
-    assert "column 'name' is text with 120 different values" in err
-    assert "column 'id' looks like names or numbers of the rows: it is left out" in err
+    assert "left out, because they hold names, dates or the like: id, name" in err
     found = json.loads(out)
     assert found["table"]["dropped"] == ["id", "name"]
     assert found["folder"] == str(tmp_path / "m")
@@ -207,3 +211,59 @@ def test_arrays_have_rows_and_no_columns(tmp_path, capsys):
         assert file.readline().startswith("1,")
     found = pm.load(tmp_path / "m").predict(tmp_path / "rows.npz")
     assert (found == labels.astype(str)).mean() > 0.95
+
+
+@pytest.fixture
+def tiny_network():
+    """A network without weights that turns images into the means of their sixteenths."""
+
+    def tiny(name):
+        network = nn.Sequential(nn.AdaptiveAvgPool2d(4), nn.Flatten())
+        return Extractor("tiny-for-fit", network, mean=(127.5,) * 3, std=(127.5,) * 3, side=32, fixed=False)
+
+    if "tiny-for-fit" not in NETWORKS.names():
+        NETWORKS.add(Source(tiny, modules=()), "tiny-for-fit")
+    return "tiny-for-fit"
+
+
+def test_images_become_features_of_a_frozen_network(tiny_network, tmp_path, capsys, monkeypatch):
+    """Files of several sizes, one of them damaged; the model reads new files in the same way."""
+    monkeypatch.setenv("POSTMAX_DATA", str(tmp_path / "cache"))
+    rng = np.random.default_rng(0)
+    for i in range(120):
+        true = i % 2
+        label = true if rng.random() >= 0.2 else 1 - true
+        folder = tmp_path / "photos" / ("day", "night")[label]
+        folder.mkdir(parents=True, exist_ok=True)
+        pixels = rng.integers(0, 120, (40 + i % 3, 50, 3)) + 120 * (1 - true)
+        Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{('d', 'n')[true]}{i}.png")
+    (tmp_path / "photos" / "day" / "broken.png").write_bytes(b"not a picture")
+    command = ("fit", tmp_path / "photos", "--embedding", tiny_network, "-o", tmp_path / "model")
+    code, out, err = run(capsys, *command)
+    assert code == 0, err
+    assert "broken.png" in err
+    assert "120 images, 2 classes, as features of tiny-for-fit" in out
+    with (tmp_path / "model" / "labels.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    true = {"d": "day", "n": "night"}
+    right = [row["suggested"] == true[row["file"].rpartition("/")[2][0]] for row in rows]
+    assert np.mean(right) > 0.95
+    (tmp_path / "photos" / "day" / "broken.png").unlink()
+    code, out, _ = run(capsys, "predict", tmp_path / "model", tmp_path / "photos")
+    found = {row["file"]: row["prediction"] for row in csv.DictReader(out.splitlines())}
+    assert np.mean([name == true[file.rpartition("/")[2][0]] for file, name in found.items()]) > 0.95
+    code, _, err = run(capsys, "export", tmp_path / "model", "-o", tmp_path / "model.onnx")
+    assert code == 2
+    assert "which is not part of it" in err
+
+
+def test_features_that_say_nothing_give_no_headline(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    with (tmp_path / "noise.csv").open("w") as file:
+        file.write("a,b,label\n" + "".join(f"{rng.normal()},{rng.normal()},{rng.integers(2)}\n" for _ in range(300)))
+    code, out, err = run(capsys, "fit", tmp_path / "noise.csv", "-o", tmp_path / "m")
+    assert code == 0
+    assert "Nothing can be told from these features" in err
+    facts = {line[:14].strip(): line[15:] for line in out.splitlines()}
+    assert facts["wrong labels"].startswith("cannot be told")
+    assert facts["accuracy"].startswith("cannot be told")

@@ -13,7 +13,8 @@ from postmax.cli.live import show_stages
 from postmax.cli.options import TableOptions
 from postmax.cli.reading import as_reading, tell_notes
 from postmax.cli.stopping import Stopped
-from postmax.data.own import fingerprint
+from postmax.data.embedding.image_embedding import USUAL
+from postmax.data.own import fingerprint, is_table
 from postmax.duration import in_words
 from postmax.errors import InputError
 from postmax.files import existing_file
@@ -26,16 +27,28 @@ from postmax.version import __version__
 _SHOWN = 5
 
 
-def fit(file: Path, options: TableOptions, *, seed: int, out: Path | None, force: bool, as_json: bool) -> None:
+def fit(
+    file: Path,
+    options: TableOptions,
+    *,
+    network: str | None,
+    seed: int,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
     """Train a classifier on a file or folder, and write the model, what is believed about each label, and a page."""
     source = file.expanduser()
     source = source.resolve() if source.is_dir() else existing_file(source)
     folder = FitFolder(out or Path("postmax-models") / (source.name if source.is_dir() else source.stem))
     reading = as_reading(options)
+    if network is not None and is_table(source):
+        raise InputError(f"{file}: --embedding is for images, but this is a table.")
     made_from = {
         "version": __version__,
         "sha256": fingerprint(source),
         "reading": {**vars(reading), "drop": list(reading.drop), "missing": options.missing},
+        "embedding": network,
         "seed": seed,
     }
     before = folder.made_from()
@@ -46,18 +59,23 @@ def fit(file: Path, options: TableOptions, *, seed: int, out: Path | None, force
         raise InputError(f"{folder.path} holds another model; give another --out, or --force to replace it.")
     folder.refuse_other_files()
     try:
-        _fit(source, options, folder, made_from, seed, quiet=as_json)
+        _fit(source, options, folder, made_from, quiet=as_json)
     except Stopped as stop:
         typer.echo("postmax: stopped. Nothing was written.", err=True)
         raise typer.Exit(stop.exit_code) from None
     _tell(folder, as_json)
 
 
-def _fit(
-    source: Path, options: TableOptions, folder: FitFolder, made_from: dict[str, Any], seed: int, *, quiet: bool
-) -> None:
+def _fit(source: Path, options: TableOptions, folder: FitFolder, made_from: dict[str, Any], *, quiet: bool) -> None:
     with show_stages(quiet=quiet):
-        found = fit_file(source, as_reading(options), keeps_missing=options.missing is None, seed=seed, say=tell_notes)
+        found = fit_file(
+            source,
+            as_reading(options),
+            keeps_missing=options.missing is None,
+            seed=made_from["seed"],
+            say=tell_notes,
+            network=made_from["embedding"] or USUAL,
+        )
     folder.begin()
     folder.write(found)
     write_fit_page(found.record, folder.labels(), folder.path)

@@ -11,7 +11,7 @@ import torch
 
 from postmax.checking import Findings, check_file
 from postmax.data import Dataset, embed_images, image_embedding, read_image_folder
-from postmax.data.embedding.image_embedding import ImageEmbedding
+from postmax.data.embedding.image_embedding import USUAL, ImageEmbedding
 from postmax.data.embedding.text_column import EMBED
 from postmax.data.own import is_table, read_own
 from postmax.data.reading import ReadingOptions, refuse_idle_for_file
@@ -24,7 +24,13 @@ _LEFT_OUT = "left out, because they hold names, dates or the like: "
 
 
 def fit_file(
-    path: Path, reading: ReadingOptions, *, keeps_missing: bool, seed: int, say: Callable[[list[str]], None]
+    path: Path,
+    reading: ReadingOptions,
+    *,
+    keeps_missing: bool,
+    seed: int,
+    say: Callable[[list[str]], None],
+    network: str = USUAL,
 ) -> Fit:
     """Return a classifier for the rows of a file or folder.
 
@@ -34,6 +40,7 @@ def fit_file(
         keeps_missing: Whether missing numbers say something of their own, instead of what `reading` says about them.
         seed: The seed of everything random.
         say: Gets what a person should know about the data, before the training begins.
+        network: The frozen network that turns images into features; see docs/embedding.md.
 
     Raises:
         DataError: If it cannot be read, or has one class only.
@@ -52,7 +59,7 @@ def fit_file(
     say(notes)
     form, embedding = _form(dataset, reading), None
     if len(form.shape) == 3:
-        dataset, form, embedding = _embedded(dataset, form)
+        dataset, form, embedding = _embedded(dataset, form, network)
     return fit(dataset, form, embedding=embedding, seed=seed, notes=notes, findings=findings)
 
 
@@ -80,9 +87,9 @@ def _form(dataset: Dataset, reading: ReadingOptions) -> RowForm:
     return RowForm(shape, dataset.table, "median", reading.decimal, reading.encoding)
 
 
-def _embedded(dataset: Dataset, form: RowForm) -> tuple[Dataset, RowForm, ImageEmbedding]:
+def _embedded(dataset: Dataset, form: RowForm, network: str) -> tuple[Dataset, RowForm, ImageEmbedding]:
     """Return images as the features of a frozen network. Files are brought to the size that it takes."""
-    embedding = image_embedding(dataset.inputs)
+    embedding = image_embedding(dataset.inputs, network)
     bad: list[int] = []
     features = embed_images(dataset.inputs, embedding, unreadable=lambda row, _: bad.append(row))
     if bad:

@@ -17,7 +17,7 @@ from postmax.data.number_text import Decimal
 from postmax.data.row_form import NewReading, NewRows, RowForm
 from postmax.data.table_encoder import Unknown
 from postmax.errors import DataError, InputError
-from postmax.estimation.threads import SMALL_NETWORK, one_thread
+from postmax.estimation.threads import one_thread
 from postmax.files import atomic_write, not_written
 from postmax.runs.trained import Trained
 from postmax.train.evaluation import ROWS_AT_ONCE
@@ -93,9 +93,8 @@ class Predictor:
         self.models = [model.to(self.device) for model in models]
         saved = [model.saved for model in models]
         self.form: RowForm = saved[0].rows
-        weights = sum(weight.numel() for weight in self.models[0].answer.parameters())
         # As in training: a second thread slows small networks down, and sums depend on the number of threads.
-        self._one_thread = self.device.type == "cpu" and weights < SMALL_NETWORK
+        self._one_thread = self.device.type == "cpu" and self.models[0].is_small
         self.classes_: npt.NDArray[np.str_] = np.array(saved[0].classes)
         self.seeds = tuple(one.seed for one in saved)
 
@@ -204,13 +203,13 @@ def _reading(arguments: ReadingArguments) -> NewReading:
 
 
 def _device(name: str, *, any_device: bool) -> torch.device:
-    if name == "auto" and any_device:
-        accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-        return accelerator or torch.device("cpu")
+    if name == "auto":
+        found = torch.accelerator.current_accelerator() if any_device and torch.accelerator.is_available() else None
+        return found or torch.device("cpu")
     if name.partition(":")[0] not in _DEVICES:
         raise InputError(f"device is auto, cpu, cuda, cuda:1 for the second GPU, or mps; not {name!r}.")
     try:
-        device = torch.device("cpu" if name == "auto" else name)
+        device = torch.device(name)
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).partition("\n")[0]

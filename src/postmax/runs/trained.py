@@ -7,6 +7,7 @@ from typing import Protocol
 from torch import Tensor, nn
 
 from postmax.data.row_form import RowForm
+from postmax.estimation.threads import SMALL_NETWORK
 
 
 class Saved(Protocol):
@@ -70,6 +71,11 @@ class Trained(nn.Module):
     def spread(self) -> tuple[Tensor, Tensor] | None:
         """What features of the training rows are like: their mean, and 1 / standard deviation. None for images."""
         raise NotImplementedError
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a second thread would slow it down."""
+        return sum(weight.numel() for weight in self.answer.parameters()) < SMALL_NETWORK
 
     def prepared(self, rows: Tensor) -> Tensor:
         """Return rows as the answer gets them."""

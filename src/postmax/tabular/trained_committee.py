@@ -78,6 +78,11 @@ class TrainedCommittee(Trained):
         """The mean and 1 / standard deviation of the training features."""
         return self.preparation.spread
 
+    @property
+    def is_small(self) -> bool:
+        """Whether a second thread would slow it down. The network that embeds images is large."""
+        return self.saved.embedding is None and super().is_small
+
     def prepared(self, rows: Tensor) -> Tensor:
         """Return rows encoded and scaled. Images become features first."""
         if self.saved.embedding is not None:

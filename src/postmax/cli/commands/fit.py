@@ -39,6 +39,15 @@ def fit(
     decimal: DecimalSign = None,
     encoding: EncodingName = None,
     merge_labels: MergeLabels = False,
+    network: Annotated[
+        str | None,
+        typer.Option(
+            "--embedding",
+            metavar="NAME",
+            help="The frozen network that turns images into features, such as timm:resnet18.",
+            show_default="efficientnet-lite0",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The seed of everything random.")] = 0,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The folder to write.", show_default="postmax-models/NAME")
@@ -63,4 +72,4 @@ def fit(
         from postmax.cli import fit as work
 
     options = TableOptions(label, drop, missing, decimal, encoding, merge_labels)
-    work.fit(file, options, seed=seed, out=out, force=force, as_json=as_json)
+    work.fit(file, options, network=network, seed=seed, out=out, force=force, as_json=as_json)
