@@ -46,6 +46,27 @@ def test_a_matrix_that_is_not_symmetric_is_found_where_rows_are_many():
     assert few.matrix[0, 1] == few.matrix[1, 0]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_matrix_is_found_where_the_posterior_of_the_label_is_known(seed):
+    """Then the labels are explained as well without noise, and only the doubt of the surest rows shows it."""
+    noise = pm.Transition.pair(5, 0.35)
+    _, noisy, labels = problem(1500, 5, noise, seed)
+    found = estimate(noisy, labels)
+    assert found.noise_rate == pytest.approx(0.35, abs=0.05)
+    torch.testing.assert_close(found.matrix, noise.matrix, atol=0.12, rtol=0)
+
+
+def test_classes_that_overlap_everywhere_are_not_noise():
+    """No row is sure, so unmixing explains the labels clearly worse."""
+    generator = torch.Generator().manual_seed(0)
+    shares = torch.rand(3000, 1, generator=generator, dtype=torch.float64)
+    posterior = torch.cat([0.35 + 0.3 * shares, 0.65 - 0.3 * shares], 1)
+    labels = torch.multinomial(posterior, 1, generator=generator)[:, 0]
+    low, high = estimate(posterior, labels).noise_rate_interval
+    assert low == 0
+    assert high > 0.2  # it cannot be told from noise
+
+
 def test_a_false_alarm_is_rare():
     """At a level of 5 %, symmetric noise is rarely taken for a full matrix."""
     alarms = 0

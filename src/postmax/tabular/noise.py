@@ -38,9 +38,11 @@ class SimplestNoise:
     the full matrix is used, fitted to unmixed scores as `fpml` does (`postmax.estimation.unmix`), if in it the right
     label is the most frequent one of each class.
 
-    Otherwise the rate of symmetric noise is fitted to unmixed scores too, unless they explain the labels clearly worse:
-    significantly, and by more than 0.01 for each label. Unmixing takes the doubt of the surest rows for noise, which is
-    wrong where classes overlap everywhere.
+    If it is not, that need not mean symmetric noise: networks that know the posterior of the label well explain the
+    labels as well without any noise. So the doubt of the surest rows is taken for noise, by unmixing the scores, as
+    long as that explains the labels not clearly worse: not significantly, or by less than 0.01 for each label.
+    Symmetric noise is tried first, and then the full matrix. Where both are clearly worse, classes overlap, and the
+    rate of symmetric noise is fitted to the scores as they are.
 
     A symmetric matrix changes probabilities, but never which class is the most probable one. So where rows are too few
     to tell, predictions are not made worse by an estimate that is mostly chance.
@@ -61,19 +63,26 @@ class SimplestNoise:
         if start is not None:
             return self._again(posterior, labels, float(start.state[0]), start.state[1:])
         scores = posterior.clamp_min(_TINY).log()
-        without = explained_without_noise(scores, labels)
         mixed = _fit_symmetric(scores, labels, (), _MIXED)
-        best = max(_likelihood_of(mixed, scores, labels), without)
-        if not self.symmetric and len(labels) > 2 * num_classes * (num_classes - 1):
-            gain = _full_likelihood(scores, labels) - best
-            if gain > 0.5 * _chi_squared(num_classes * (num_classes - 1) - 1):
-                full = _fit_full(posterior, labels, ())
-                if (full.matrix.diagonal() == full.matrix.amax(1)).all():
-                    return full
+        best = max(_likelihood_of(mixed, scores, labels), explained_without_noise(scores, labels))
+        full = self._full(posterior, labels)
+        if full is not None and _full_likelihood(scores, labels) - best > 0.5 * _chi_squared(_freedom(num_classes)):
+            return full
         sharper = unmix(posterior, labels).clamp_min(1e-300).log()
+        clearly_worse = best - max(0.5 * _chi_squared(1), _TOLERATED * len(labels))
         unmixed = _fit_symmetric(sharper, labels, (), _UNMIXED)
-        worse = best - _likelihood_of(unmixed, sharper, labels)
-        return unmixed if worse < max(0.5 * _chi_squared(1), _TOLERATED * len(labels)) else mixed
+        if _likelihood_of(unmixed, sharper, labels) > clearly_worse:
+            return unmixed
+        if full is not None and _likelihood_of_full(full, sharper, labels) > clearly_worse:
+            return full
+        return mixed
+
+    def _full(self, posterior: Tensor, labels: Tensor) -> Solution | None:
+        """Return a full matrix; None if the rows are too few for one, or one of its labels is mostly wrong."""
+        if self.symmetric or len(labels) <= 2 * (_freedom(posterior.shape[1]) + 1):
+            return None
+        found = _fit_full(posterior, labels, ())
+        return found if (found.matrix.diagonal() == found.matrix.amax(1)).all() else None
 
     def _again(self, posterior: Tensor, labels: Tensor, model: float, state: tuple[Tensor, ...]) -> Solution:
         if model == _FULL:
@@ -141,6 +150,16 @@ def _full_likelihood(scores: Tensor, labels: Tensor) -> float:
     found = fit(scores, labels)
     joint = clean_posterior(scores, found.state) * found.matrix.T[labels]
     return float(joint.sum(1).clamp_min(1e-300).log().sum())
+
+
+def _likelihood_of_full(one: Solution, scores: Tensor, labels: Tensor) -> float:
+    joint = clean_posterior(scores, one.state[1:]) * one.matrix.T[labels]
+    return float(joint.sum(1).clamp_min(1e-300).log().sum())
+
+
+def _freedom(num_classes: int) -> int:
+    """Return how many numbers a full matrix has more than symmetric noise."""
+    return num_classes * (num_classes - 1) - 1
 
 
 def _chi_squared(freedom: int) -> float:
