@@ -213,7 +213,7 @@ def _device(name: str) -> torch.device:
     if name == "auto":
         accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
         return accelerator or torch.device("cpu")
-    if not isinstance(name, str) or name.partition(":")[0] not in _DEVICES:
+    if str(name).partition(":")[0] not in _DEVICES:
         raise InputError(f"device is auto, cpu, cuda, cuda:1 for the second GPU, or mps; not {name!r}.")
     try:
         device = torch.device(name)
