@@ -102,6 +102,9 @@ def examine(data: Examined, before: Iterable[Finding] = ()) -> Findings:
     # That a column of names has too many different values need not be said if it is known to name the rows.
     explained = {column for finding in found if finding.kind != NOT_USABLE for column in finding.columns}
     found = [f for f in found if f.kind != NOT_USABLE or not f.columns or not {*f.columns} <= explained]
+    # A simple model may not see what a column gives away.
+    if any(finding.kind == "leak" for finding in found):
+        found = [finding for finding in found if finding.kind != "cannot tell"]
     found.sort(key=lambda finding: finding.severity != "problem")
     return Findings(
         data.name, tuple(found), data.total, len(data), len(data.columns), sum(map(bool, data.counts.values()))

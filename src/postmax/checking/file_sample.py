@@ -16,7 +16,7 @@ from postmax.data.label_text import label_values, merged, stripped
 from postmax.data.number_text import Decimal
 from postmax.data.problems import Problems
 from postmax.data.reading import ReadingOptions
-from postmax.row_names import PLACES, RowNames
+from postmax.row_names import RowNames
 
 _SLACK = 1.5
 
@@ -111,5 +111,7 @@ def _part(block: FileColumns, rows: Codes) -> FileColumns:
 def _joined(blocks: list[FileColumns]) -> FileColumns:
     first = blocks[0]
     values = {name: np.concatenate([block.values[name] for block in blocks]) for name in first.values}
-    numbers = [int(number) for block in blocks for number in block.rows.numbers or ()]
-    return FileColumns(first.names, values, first.unusable, RowNames(first.rows.kind, numbers) if numbers else PLACES)
+    rows = first.rows
+    if rows.numbers is not None:
+        rows = RowNames(rows.kind, [int(number) for block in blocks for number in block.rows.numbers or ()])
+    return FileColumns(first.names, values, first.unusable, rows)

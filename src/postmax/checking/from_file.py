@@ -57,8 +57,10 @@ def of_file(path: Path, reading: ReadingOptions) -> tuple[Examined, list[Finding
         return _of_table(path, reading)
     if path.suffix.lower() == ".npz" and not path.is_dir():
         refuse_idle_for_file(path, reading)
-        return of_dataset(read_npz(existing_file(path), labels=reading.label)), []
-    return of_dataset(read_own(path, labels=reading.label)), []
+        dataset = read_npz(existing_file(path), labels=reading.label)
+    else:
+        dataset = read_own(path, labels=reading.label)
+    return replace(of_dataset(dataset), name=path.name), []
 
 
 def _sizes(folder: Path) -> list[Finding]:
@@ -81,7 +83,8 @@ def _of_table(path: Path, reading: ReadingOptions) -> tuple[Examined, list[Findi
     sample = FileSample(reading)
     for block in column_blocks(path, reading.encoding, None, _ROWS_AT_ONCE, problems):
         sample.add(block)
-        tell(Stage(f"reading {path.name}", sample.total, None, "rows"))
+        if sample.total:
+            tell(Stage(f"reading {path.name}", sample.total, None, "rows"))
     file = sample.file()
     if not sample.total and not problems.found:
         problems.stop("it has a header but no rows." if file.rows.kind == "line" else "it has no rows.")
@@ -101,7 +104,7 @@ def _of_table(path: Path, reading: ReadingOptions) -> tuple[Examined, list[Findi
         codes,
         classes,
         places=places,
-        total=sample.total,
+        total=sample.total if sample.is_partial else len(codes),
         counts=sample.counts(table.decimal) if sample.is_partial else counted(codes, classes),
         label=table.label,
         rows=file.rows,

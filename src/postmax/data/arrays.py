@@ -57,6 +57,10 @@ def read_npz(
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{path} is damaged or truncated ({error}).") from error
     encoded = encode_labels(values, where=f"{path}: {y}", rows=PLACES)
+    if len(rows) != len(encoded.codes):
+        raise DataError(
+            f"{path}: {x} has {len(rows)} rows but {len(encoded.codes)} labels are in {y}. Save both again."
+        )
     return Dataset(
         name=path.stem,
         inputs=as_inputs(rows, f"{path}: {x}"),
@@ -92,6 +96,8 @@ def as_inputs(array: npt.NDArray[Any], where: str, rows: RowNames = PLACES) -> T
         >>> as_inputs(np.zeros((5, 28, 28), np.uint8), "x").shape
         torch.Size([5, 1, 28, 28])
     """
+    if array.ndim == 2 and not array.shape[1]:
+        raise DataError(f"{where}: the shape {array.shape} says that there are no features.")
     if array.ndim == 2 and array.dtype.kind in "fiub":
         features = array.astype(np.float32)
         bad = np.flatnonzero(~np.isfinite(features).all(1))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from postmax.data.csv_text import UnclosedQuote, guess_delimiter, note_ragged, records_of, unquote
+from postmax.data.csv_text import UnclosedQuote, guess_delimiter, note_ragged, records_of, refuse_comment, unquote
 from postmax.data.problems import Problems
 from postmax.data.text_encoding import codec_of, decoded
 from postmax.files import existing_file
@@ -96,7 +96,9 @@ def _records(path: Path, encoding: str | None, problems: Problems) -> Iterator[_
         head = file.read(_HEAD)
         file.seek(0)
         codec = codec_of(head, encoding, problems)
-        delimiter = guess_delimiter(_whole_lines(head, codec))
+        beginning = _whole_lines(head, codec)
+        refuse_comment(beginning, problems)
+        delimiter = guess_delimiter(beginning)
         for more in decoded(iter(lambda: file.read(_BYTES_AT_ONCE), b""), codec, encoding, problems):
             text += more
             if more and len(text) < least:

@@ -88,6 +88,7 @@ def parse_csv(content: bytes, encoding: str | None, problems: Problems) -> CsvTa
     ending = _LINE_END.match(text, len(body))
     body = text[: ending.end() if ending else None]
     mark = "\ufeff" if body.startswith("\ufeff") else ""
+    refuse_comment(body[len(mark) :], problems)
     delimiter = guess_delimiter(body[len(mark) :])
     try:
         (header, first_ending, _), *records = records_of(body, len(mark), delimiter)
@@ -187,6 +188,14 @@ def records_of(text: str, position: int, delimiter: str) -> Iterator[tuple[list[
             yield cells, ending[0] if ending else "", line
             position = ending.end() if ending else len(text)
             line += len(_LINE_BREAK.findall(text, start, position))
+
+
+def refuse_comment(text: str, problems: Problems) -> None:
+    """Note that the first line is a comment, which would be taken for the only column."""
+    first, *others = _LINE_BREAK.split(text, maxsplit=2)
+    separated = any(delimiter in first for delimiter in _DELIMITERS)
+    if first.startswith(("#", "//", "%")) and not separated and any(d in "".join(others[:1]) for d in _DELIMITERS):
+        problems.stop(f"line 1 looks like a comment ({first[:40]!r}), but it must name the columns. Delete the line.")
 
 
 def guess_delimiter(text: str) -> str:

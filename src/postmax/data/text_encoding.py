@@ -32,6 +32,14 @@ _OTHER_FILES = {
     b"SQLite": "an SQLite database. Export the data as CSV",
     b"\x89PNG": "an image. Give a CSV file",
 }
+# Files of text that are no tables, by their first characters in lower case.
+_OTHER_TEXTS = {
+    b"<!doctype html": "a web page (HTML). Download the file itself",
+    b"<html": "a web page (HTML). Download the file itself",
+    b"<?xml": "XML. Save it as CSV",
+    b"[{": "JSON. Save it as CSV",
+    b'{"': "JSON. Save it as CSV",
+}
 _USUAL = ("utf-8", "utf-16", "cp1252", "latin-1", "mac-roman", "shift-jis", "gb18030")
 
 
@@ -106,6 +114,10 @@ def codec_of(data: bytes, encoding: str | None, problems: Problems) -> str:
     other = next((what for magic, what in _OTHER_FILES.items() if data.startswith(magic)), None)
     if other is not None:
         problems.stop(f"it is not a text file but {other}.")
+    beginning = data[:100].removeprefix(codecs.BOM_UTF8).lstrip().lower()
+    other = next((what for magic, what in _OTHER_TEXTS.items() if beginning.startswith(magic)), None)
+    if other is not None:
+        problems.stop(f"it is not a table but {other}.")
     if encoding is None and codec == "utf-8" and b"\0" in data:
         wide = _wide_codec(data)
         if wide is not None:

@@ -206,7 +206,7 @@ def _device(name: str, *, any_device: bool) -> torch.device:
     if name == "auto":
         found = torch.accelerator.current_accelerator() if any_device and torch.accelerator.is_available() else None
         return found or torch.device("cpu")
-    if name.partition(":")[0] not in _DEVICES:
+    if str(name).partition(":")[0] not in _DEVICES:
         raise InputError(f"device is auto, cpu, cuda, cuda:1 for the second GPU, or mps; not {name!r}.")
     try:
         device = torch.device(name)

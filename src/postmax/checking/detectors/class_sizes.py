@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from postmax.checking.catalogue import register
 from postmax.checking.examined import Examined
 from postmax.checking.finding import Finding
+from postmax.data.label_text import spelling
 from postmax.tabular.candidates import fold_count
 
 _SHOWN = 5
@@ -17,8 +19,15 @@ def find(data: Examined) -> Iterator[Finding]:
     """Yield the classes with fewer rows than there are folds, and a class that nearly all rows have."""
     counts = {name: count for name, count in data.counts.items() if count}
     least = fold_count(None, data.total)
-    small = sorted((count, name) for name, count in counts.items() if count < least)
+    # A label that is also written in another way may have enough rows in all.
+    together = Counter({spelling(name): 0 for name in counts})
+    for name, count in counts.items():
+        together[spelling(name)] += count
+    small = sorted((count, name) for name, count in counts.items() if together[spelling(name)] < least)
     columns = () if data.label is None else (data.label,)
+    if len(counts) == 1:
+        text = f"All rows have the same label, {next(iter(counts))[:60]!r}: there is nothing to tell apart."
+        yield Finding("one class", text, "Add rows of other classes, or take another label.", columns)
     # Where most classes are small, the labels are no classes, which is said elsewhere.
     if small and data.total >= least * 2 and 2 * len(small) <= max(len(counts), 2):
         shown = ", ".join(f"{name[:60]!r} ({count} row{'s' * (count != 1)})" for count, name in small[:_SHOWN])

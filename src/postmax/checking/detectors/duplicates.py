@@ -11,6 +11,8 @@ from postmax.checking.examined import Codes, Examined
 from postmax.checking.finding import Finding
 
 _FEW_ROWS, _MANY = 10, 0.01
+# So many different rows are not all there equally often by chance.
+_FEW_DIFFERENT = 20
 # Equal rows are said if there are several times as many as chance makes, and some more.
 _TIMES, _MORE = 3.0, 2.0
 _REMEDY = "Keep one of each, for example with drop_duplicates() of pandas."
@@ -32,7 +34,7 @@ def find(data: Examined) -> Iterator[Finding]:
 
 def _copies(data: Examined, group: Codes, size: Codes) -> Iterator[Finding]:
     times = int(np.gcd.reduce(size))
-    if times > 1:
+    if times > 1 and len(size) >= _FEW_DIFFERENT:
         text = (
             f"Every row is there {times} times or more: {len(data):,} rows, of which {len(size):,} are different. "
             "Copies that are held out are known from training."

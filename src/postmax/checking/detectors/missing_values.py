@@ -19,9 +19,10 @@ def find(data: Examined) -> Iterator[Finding]:
     for name, values in data.columns.items():
         gaps = np.isnan(values) if values.dtype.kind == "f" else np.array([v is None or not v for v in values.tolist()])
         share = float(gaps.mean()) if len(gaps) else 0.0
-        if share >= _MANY and len(data) >= _FEW_ROWS:
+        # That a column of a file has no values at all is what its reader says.
+        if share >= _MANY and len(data) >= _FEW_ROWS and (share < 1 or data.label is None):
             text = f"C{data.called(name)[1:]} has no value in {gaps.sum():,} of {len(data):,} rows ({share:.0%})."
-            fill = f" To keep it: {in_words({'missing': ['median']})}." if values.dtype.kind == "f" else ""
+            fill = f", or to keep it: {in_words({'missing': ['median']})}" if values.dtype.kind == "f" else ""
             remedy = f"{data.without([name])}{fill if data.named else ''}"
             rows = data.at(np.flatnonzero(gaps))
             yield Finding("missing values", text.replace("%", " %"), remedy, (name,), rows, "note")

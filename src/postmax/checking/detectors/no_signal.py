@@ -44,7 +44,7 @@ def find(data: Examined) -> Iterator[Finding]:
     chance = p_value(_narrowed(features), torch.from_numpy(codes.astype(np.int64)))
     if chance <= _LEVEL:
         return
-    part = "" if len(rows) == data.total else f" of a sample of {len(rows):,}"
+    part = f" of a sample of {len(rows):,}" if len(rows) == _ROWS < data.total else ""
     text = (
         f"Nothing can be told from these features: the labels of held-out rows{part} are foreseen no better than by "
         f"the shares of the classes (p = {chance:.2f})."
@@ -141,15 +141,26 @@ def _narrowed(features: Tensor) -> Tensor:
 
 
 def _some_rows(data: Examined) -> Codes | None:
-    """Return different rows of the frequent classes, at most so many; None if they are too few for a test."""
-    _, first = np.unique(data.hashes, return_index=True)
-    first = np.random.default_rng(0).permutation(np.sort(first))
-    counts = np.bincount(data.codes[first], minlength=len(data.classes))
+    """Return rows of the frequent classes, at most so many, without copies; None if they are too few for a test."""
+    rows = np.random.default_rng(0).permutation(_without_copies(data))
+    counts = np.bincount(data.codes[rows], minlength=len(data.classes))
     frequent = [code for code in np.argsort(-counts, kind="stable")[:_CLASSES] if counts[code] >= _FEW_OF_CLASS]
-    rows = first[np.isin(data.codes[first], frequent)][:_ROWS]
+    rows = rows[np.isin(data.codes[rows], frequent)][:_ROWS]
     left = np.bincount(data.codes[rows], minlength=1)
     enough = len(rows) >= _FEW_ROWS and (left >= _FEW_OF_CLASS).sum() > 1
     return rows[left[data.codes[rows]] >= _FEW_OF_CLASS] if enough else None
+
+
+def _without_copies(data: Examined) -> Codes:
+    """Return rows without copies. Equal rows of columns with few different values are no copies, and stay."""
+    _, group = np.unique(data.hashes, return_inverse=True)
+    _, group, size = np.unique(group * len(data.classes) + data.codes, return_inverse=True, return_counts=True)
+    order = np.argsort(group, kind="stable")
+    number = np.empty(len(group), np.int64)  # which of the equal rows with its label a row is
+    number[order] = np.arange(len(group)) - np.repeat(np.cumsum(size) - size, size)
+    rows = np.flatnonzero(number < (size // np.gcd.reduce(size))[group])
+    _, first = np.unique(data.hashes[rows], return_index=True)
+    return rows[np.sort(first)] if 2 * len(first) >= len(rows) else rows
 
 
 register("no signal", find, order=5)

@@ -19,7 +19,7 @@ _HUGE, _TIMES = 1e15, 2
 def find(data: Examined) -> Iterator[Finding]:
     """Yield the columns in which a number far from all others seems to mean that the value is missing."""
     for name, values in data.numbers.items():
-        if np.isinf(values).any():
+        if np.isinf(values).any() and data.label is None:  # else the reader of the file has said so
             rows = np.flatnonzero(np.isinf(values))
             text = f"C{data.called(name)[1:]} holds infinite numbers in {data.some(rows)} ({len(rows):,} in all)."
             yield Finding("infinite values", text, "Correct them, or leave these cells empty.", (name,), data.at(rows))
