@@ -33,7 +33,7 @@ def check(
     """Return everything that a person should know about data before training. Nothing is changed.
 
     Args:
-        rows: A file (CSV, Parquet, `.npz`), a folder of images, a `Dataset`, an array (N, d) or a data frame.
+        rows: A file (CSV, Parquet, Arrow, `.npz`), a folder of images, a `Dataset`, an array (N, d) or a data frame.
         labels: One label for each row of an array or a data frame.
         label: The column of the labels of a file, or of a data frame without `labels`; see `postmax.data.read_table`,
             also for the other options.

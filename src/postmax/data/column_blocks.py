@@ -1,4 +1,4 @@
-"""Read the columns of CSV and Parquet files in blocks of rows, so that a file may be larger than the memory."""
+"""Read the columns of CSV, Parquet and Arrow files in blocks of rows, so that a file may be larger than the memory."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from postmax.data.columns import FileColumns, is_csv, is_parquet, parquet_values, repeated
+from postmax.data.columns import FileColumns, is_csv, repeated
 from postmax.data.csv_blocks import CsvBlock, csv_blocks
 from postmax.data.problems import Problems
+from postmax.data.typed_files import is_typed, typed_blocks, typed_schema, typed_values
 from postmax.errors import DataError
-from postmax.extras import need
-from postmax.files import existing_file
 from postmax.row_names import RowNames
 
 
@@ -28,7 +27,7 @@ def column_blocks(
     *,
     kept: Collection[str] = (),
 ) -> Iterator[FileColumns]:
-    """Yield the wanted columns of a CSV or Parquet file, block by block, and one empty block if there are no rows.
+    """Yield the wanted columns of a table in a file, block by block, and one empty block if there are no rows.
 
     Args:
         path: The file.
@@ -43,9 +42,9 @@ def column_blocks(
         for block in csv_blocks(path, encoding, rows_at_once, problems):
             yield _of_text(block, {*(block.header if wanted is None else wanted), *kept})
         return
-    if not is_parquet(path):
-        raise DataError(f"{path}: data tables are read from CSV and Parquet files.")
-    yield from _parquet_blocks(path, wanted, kept, rows_at_once)
+    if not is_typed(path):
+        raise DataError(f"{path}: data tables are read from CSV, Parquet and Arrow files.")
+    yield from _typed_blocks(path, wanted, kept, rows_at_once)
 
 
 def _of_text(block: CsvBlock, names: Collection[str]) -> FileColumns:
@@ -77,32 +76,24 @@ def _columns(
     return FileColumns(tuple(names), values, unusable, rows)
 
 
-def _parquet_blocks(
+def _typed_blocks(
     path: Path, wanted: Collection[str] | None, kept: Collection[str], rows_at_once: int
 ) -> Iterator[FileColumns]:
-    arrow, parquet = need("pyarrow", "data"), need("pyarrow.parquet", "data")
-    try:
-        with parquet.ParquetFile(existing_file(path)) as file:
-            names = tuple(file.schema_arrow.names)
-            wanted = names if wanted is None else wanted
-            both = {*wanted, *kept}
-            own = [name for name in dict.fromkeys(names) if name in both]
-            start = 0
-            for batch in file.iter_batches(batch_size=rows_at_once, columns=own):
-                content = arrow.Table.from_batches([batch])
-                rows = RowNames("place", range(start + 1, start + len(content) + 1))
+    schema = typed_schema(path)
+    names = tuple(schema.names)
+    wanted = names if wanted is None else wanted
+    both = {*wanted, *kept}
+    own = [name for name in dict.fromkeys(names) if name in both]
+    start = 0
+    for content in typed_blocks(path, own, rows_at_once):
+        rows = RowNames("place", range(start + 1, start + len(content) + 1))
 
-                def values_of(place: int, content: Any = content) -> Any:
-                    name = names[place]
-                    column = content.column(name)
-                    return parquet_values(column) if name in wanted else _objects(column.to_pylist())
+        def values_of(place: int, content: Any = content) -> Any:
+            column = content.column(names[place])
+            return typed_values(column) if names[place] in wanted else _objects(column.to_pylist())
 
-                yield _columns(names, both, rows, values_of)
-                start += len(content)
-            if not start:
-                empty = file.schema_arrow.empty_table()
-                yield _columns(names, both, RowNames("place"), lambda place: parquet_values(empty.column(place)))
-    except (arrow.ArrowException, OSError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{path} is not a Parquet file, or it is damaged ({error}).") from error
+        yield _columns(names, both, rows, values_of)
+        start += len(content)
+    if not start:
+        empty = schema.empty_table()
+        yield _columns(names, both, RowNames("place"), lambda place: typed_values(empty.column(place)))

@@ -1,4 +1,4 @@
-"""Read the columns of CSV and Parquet files."""
+"""Read the columns of CSV, Parquet and Arrow files."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from postmax.data.csv_text import parse_csv
 from postmax.data.problems import Problems
+from postmax.data.typed_files import ARROW, PARQUET, is_typed, read_typed, typed_values
 from postmax.errors import DataError
-from postmax.extras import need
 from postmax.files import existing_file
 from postmax.row_names import PLACES, RowNames
 
@@ -22,7 +22,6 @@ Columns: TypeAlias = Mapping[str, npt.NDArray[Any]]
 """The values of each column, by name: float64 (NaN if missing), whole numbers, or `str` (None if missing)."""
 
 _CSV = frozenset({".csv", ".tsv", ".txt"})
-_PARQUET = frozenset({".parquet", ".pq"})
 
 
 @dataclass(frozen=True)
@@ -47,13 +46,8 @@ def is_csv(path: str | Path) -> bool:
     return Path(path).suffix.lower() in _CSV
 
 
-def is_parquet(path: str | Path) -> bool:
-    """Return whether the name of a file is that of a Parquet file."""
-    return Path(path).suffix.lower() in _PARQUET
-
-
 def read_columns(path: str | Path, *, encoding: str | None = None) -> Columns:
-    """Return all columns of a CSV or Parquet file. All cells of CSV are text; the columns of Parquet have types.
+    """Return all columns of a CSV, Parquet or Arrow file. All cells of CSV are text; other columns have types.
 
     Args:
         path: The file.
@@ -61,7 +55,7 @@ def read_columns(path: str | Path, *, encoding: str | None = None) -> Columns:
 
     Raises:
         DataError: If the file is damaged, is of another format, has two columns with the same name, has no rows, or has
-            a Parquet column that is neither numbers nor text.
+            a column of a type that is neither numbers nor text.
     """
     with Problems(path) as problems:
         file = load_columns(path, encoding, (), problems)
@@ -70,18 +64,18 @@ def read_columns(path: str | Path, *, encoding: str | None = None) -> Columns:
 
 
 def load_columns(path: str | Path, encoding: str | None, drop: Collection[str], problems: Problems) -> FileColumns:
-    """Return the columns of a CSV or Parquet file but the dropped ones."""
+    """Return the columns of a CSV, Parquet or Arrow file but the dropped ones."""
     path = existing_file(path)
     if is_csv(path):
         table = parse_csv(path.read_bytes(), encoding, problems)
         names, rows = table.header, RowNames("line", table.lines)
         count, columns = len(table.rows), table.column
-    elif is_parquet(path):
-        content = read_parquet(path)
+    elif is_typed(path):
+        content = read_typed(path)
         names, rows = tuple(content.column_names), PLACES
         count, columns = len(content), content.column
     else:
-        known = " ".join(sorted(_CSV | _PARQUET))
+        known = " ".join(sorted(_CSV | PARQUET | ARROW))
         raise DataError(f"{path}: data tables are read from {known} files.")
     if not names:
         problems.stop("it has no columns.")
@@ -96,7 +90,7 @@ def load_columns(path: str | Path, encoding: str | None, drop: Collection[str], 
         if counts[name] > 1:
             unusable[name] = repeated(name, counts[name])
             continue
-        found = np.array(columns(place), dtype=object) if is_csv(path) else parquet_values(columns(place))
+        found = np.array(columns(place), dtype=object) if is_csv(path) else typed_values(columns(place))
         if isinstance(found, str):
             unusable[name] = f"column {name!r} is of type {found}, but features and labels are numbers or text."
         else:
@@ -113,33 +107,3 @@ def note_unusable(file: FileColumns, problems: Problems, label: str | None = Non
     """Note the columns that cannot be used. A column can be dropped, if it does not hold the labels."""
     for name, reason in file.unusable.items():
         problems.add(reason, **({} if name == label else {"drop": name}))
-
-
-def read_parquet(path: Path) -> Any:
-    """Return a Parquet file as a `pyarrow.Table`.
-
-    Raises:
-        DataError: If the file is damaged or of another format.
-    """
-    arrow, parquet = need("pyarrow", "data"), need("pyarrow.parquet", "data")
-    try:
-        return parquet.read_table(existing_file(path), partitioning=None)
-    except (arrow.ArrowException, OSError, ValueError) as error:
-        raise DataError(f"{path} is not a Parquet file, or it is damaged ({error}).") from error
-
-
-def parquet_values(column: Any) -> npt.NDArray[Any] | str:
-    """Return the values of a column, or the name of its type if it is neither numbers nor text."""
-    types = need("pyarrow.types", "data")
-    kind = column.type
-    if types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
-        kind = column.type
-    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        if column.null_count == 0 and not types.is_decimal(kind):
-            values: npt.NDArray[Any] = column.to_numpy()
-            return values
-        return np.array([np.nan if v is None else float(v) for v in column.to_pylist()])
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or types.is_null(kind):
-        return np.array(column.to_pylist(), dtype=object)
-    return str(kind)

@@ -12,12 +12,13 @@ import numpy.typing as npt
 from torch import Tensor
 
 from postmax.data.column_names import find_label
-from postmax.data.columns import is_csv, is_parquet, read_parquet, repeated
+from postmax.data.columns import is_csv, repeated
 from postmax.data.csv_text import parse_csv, quote
 from postmax.data.label_text import label_values, merged, stripped
 from postmax.data.number_text import Decimal
 from postmax.data.problems import Problems
 from postmax.data.reading import ReadingOptions, refuse_idle_for_file
+from postmax.data.typed_files import is_typed, read_typed, write_typed
 from postmax.errors import DataError
 from postmax.extras import need
 from postmax.files import atomic_write, existing_file, load_arrays
@@ -53,7 +54,7 @@ def read_labels(
     encoding: str | None = None,
     merge_labels: bool = False,
 ) -> LabelColumn:
-    r"""Return the labels in a CSV, Parquet or `.npy` file.
+    r"""Return the labels in a CSV, Parquet, Arrow or `.npy` file.
 
     Args:
         path: The file.
@@ -92,8 +93,8 @@ def read_labels(
         values = numbers if numbers.dtype.kind == "i" else texts
         values = merged(stripped(values)) if merge_labels else values
         return LabelColumn(values, table.header[place], RowNames("line", table.lines), decimal)
-    if is_parquet(path):
-        content = read_parquet(path)
+    if is_typed(path):
+        content = read_typed(path)
         with Problems(path, label="column") as problems:
             place = _place(content.column_names, column, problems, lambda i: content.column(i).to_numpy())
         values = np.array(content.column(place).to_pylist())
@@ -159,7 +160,7 @@ def write_labels(
     """Write `source` to `out` with other labels, in the same format. The file appears when it is complete.
 
     In CSV all other cells keep their text and quotes, lines keep their endings, and the file keeps its encoding. In
-    Parquet all other columns, the types and the metadata stay the same.
+    Parquet and Arrow all other columns, the types and the metadata stay the same.
 
     Args:
         source: The file with everything else.
@@ -184,10 +185,10 @@ def write_labels(
         content = _replaced_in_csv(source, texts, column, encoding)
         with atomic_write(out) as file:
             file.write(content)
-    elif is_parquet(source):
-        table = _replaced_in_parquet(read_parquet(source), labels, column, source)
+    elif is_typed(source):
+        table = _replaced_in_typed(read_typed(source), labels, column, source)
         with atomic_write(out) as file:
-            need("pyarrow.parquet", "data").write_table(table, file)
+            write_typed(table, file, out.suffix)
     else:
         old = _read_npy(source)
         _check_count(labels, len(old), source)
@@ -218,7 +219,7 @@ def _replaced_in_csv(source: Path, labels: list[str], column: str | None, encodi
         raise DataError(f"{source} is {table.codec} text, which cannot hold {bad!r} of the new labels.") from error
 
 
-def _replaced_in_parquet(table: Any, labels: list[Any], column: str | None, source: Path) -> Any:
+def _replaced_in_typed(table: Any, labels: list[Any], column: str | None, source: Path) -> Any:
     _check_count(labels, len(table), source)
     arrow = need("pyarrow", "data")
     with Problems(source, label="column") as problems:

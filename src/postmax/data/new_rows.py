@@ -27,7 +27,7 @@ from postmax.wording import advice
 
 # Images are decoded as they are needed; they take more memory than features.
 ROWS_AT_ONCE, _IMAGES_AT_ONCE = 10_000, 500
-_FORMATS = "CSV and Parquet tables, .npz and .npy arrays, IDX images, and folders of images"
+_FORMATS = "CSV, Parquet and Arrow tables, .npz and .npy arrays, IDX images, and folders of images"
 
 
 def open_rows(source: Any, form: RowForm, reading: NewReading) -> OpenRows:

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from postmax.data.arrays import read_npz
-from postmax.data.columns import is_csv, is_parquet
+from postmax.data.columns import is_csv
 from postmax.data.dataset import Dataset
 from postmax.data.embedding.text_column import REFUSE
 from postmax.data.files import file_digest
@@ -21,12 +21,15 @@ from postmax.data.number_text import Decimal
 from postmax.data.reading import ReadingOptions, refuse_idle_for_file
 from postmax.data.table_encoder import Missing, TableEncoder
 from postmax.data.tables import read_table
+from postmax.data.typed_files import is_typed
 from postmax.errors import DataError, InputError
 from postmax.files import existing_file
 from postmax.wording import advice
 
 _LARGE_FOLDER = 1 << 30
-_FORMATS = "CSV or Parquet tables, .npz arrays, IDX images, and folders with one subfolder of images for each class"
+_FORMATS = (
+    "CSV, Parquet or Arrow tables, .npz arrays, IDX images, and folders with one subfolder of images for each class"
+)
 
 
 def read_own(
@@ -47,7 +50,7 @@ def read_own(
     """Return a file or folder as a data set. Its format follows from its name and its first bytes.
 
     Args:
-        path: A CSV or Parquet table, an `.npz`, IDX images, or a folder of images.
+        path: A CSV, Parquet or Arrow table, an `.npz`, IDX images, or a folder of images.
         labels: The column of a table, the array of an `.npz`, or the label file of IDX images. It is not needed if it
             has a usual name.
         drop: Columns of a table that are not features.
@@ -98,7 +101,7 @@ def _at_least(min_classes: int, dataset: Dataset, path: Path) -> Dataset:
 
 def is_table(path: str | Path) -> bool:
     """Return whether `read_own` reads the file as a table."""
-    return is_csv(Path(path)) or is_parquet(Path(path))
+    return is_csv(Path(path)) or is_typed(path)
 
 
 def names_label_file(path: str | Path) -> bool:

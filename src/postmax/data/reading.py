@@ -6,10 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from postmax.data.columns import is_csv, is_parquet
+from postmax.data.columns import is_csv
 from postmax.data.number_text import Decimal
 from postmax.data.table_encoder import Missing
 from postmax.data.text_encoding import check_encoding
+from postmax.data.typed_files import is_typed, kind_of
 from postmax.errors import InputError
 from postmax.wording import advice, listed
 
@@ -107,8 +108,8 @@ def _kind(path: Path) -> tuple[str, Collection[str]]:
     """Return what a file or folder is, and the options that have a meaning for it."""
     if is_csv(path) and not path.is_dir():
         return "a text file", tuple(_PURPOSES)
-    if is_parquet(path):
-        return "a Parquet file", ("label", "drop", "missing", "decimal", "merge_labels")
+    if is_typed(path):
+        return kind_of(path), ("label", "drop", "missing", "decimal", "merge_labels")
     if path.is_dir():
         return "a folder of images", ()
     if path.suffix.lower() == ".npy":

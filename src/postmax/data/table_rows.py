@@ -1,4 +1,4 @@
-"""The rows of tables without labels: CSV and Parquet files, block by block, and data frames."""
+"""The rows of tables without labels: CSV, Parquet and Arrow files, block by block, and data frames."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Block(NamedTuple):
 
 
 def open_table(path: Path, form: RowForm, reading: NewReading, rows_at_once: int) -> OpenRows:
-    """Return the rows of a CSV or Parquet file. Columns are found by their names, in any order."""
+    """Return the rows of a CSV, Parquet or Arrow file. Columns are found by their names, in any order."""
     table = form.table
     if table is None:
         raise DataError(f"{path} is a table, but the model was trained on {form} without names. Give an .npz file.")

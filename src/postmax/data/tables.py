@@ -1,4 +1,4 @@
-"""Read a data table of your own, CSV or Parquet, as a data set."""
+"""Read a data table of your own, CSV, Parquet or Arrow, as a data set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from postmax.data.columns import (
     Columns,
     FileColumns,
     is_csv,
-    is_parquet,
     load_columns,
     note_unusable,
 )
@@ -27,6 +26,7 @@ from postmax.data.problems import Problems
 from postmax.data.reading import ReadingOptions, refuse_idle_for_file
 from postmax.data.table_encoder import CategoryColumn, Missing, TableEncoder
 from postmax.data.table_reading import TableReading
+from postmax.data.typed_files import is_typed
 from postmax.files import existing_file
 from postmax.labels import EncodedLabels, encode_labels, label_problems
 
@@ -49,7 +49,7 @@ def read_table(
     min_classes: int = 1,
     leave_out: bool = False,
 ) -> Dataset:
-    r"""Return the rows of a CSV or Parquet file as float32 features, with one column as labels.
+    r"""Return the rows of a CSV, Parquet or Arrow file as float32 features, with one column as labels.
 
     A column of numbers is one feature. A column of text has one feature for each category; a missing value is a
     category too. Nothing is scaled. White space around labels and categories does not count. What can be used but looks
@@ -200,7 +200,7 @@ def _as_numbers(columns: Columns, categorical: Collection[str], decimal: Decimal
 
 
 def _load(path: Path, reading: ReadingOptions, problems: Problems) -> FileColumns:
-    if is_csv(path) or is_parquet(path):
+    if is_csv(path) or is_typed(path):
         refuse_idle_for_file(path, reading)
     return load_columns(path, reading.encoding, reading.drop, problems)
 
@@ -232,7 +232,7 @@ def _encode_labels(
     texts = stripped(file.values[name])
     if merge:
         texts = merged(texts)
-    # The columns of Parquet have types, so a text there is not a number.
+    # The columns of other files have types, so a text there is not a number.
     values = label_values(texts, decimal) if file.rows.kind == "line" else texts
     wrong = label_problems(values, file.rows) if len(values) else []
     for problem in wrong:

@@ -24,6 +24,7 @@ _OTHER_FILES = {
     b"PK\x03\x04": "a zip archive or a spreadsheet such as .xlsx. Save the spreadsheet as CSV",
     b"\xd0\xcf\x11\xe0": "an old spreadsheet or document (.xls, .doc). Save it as CSV",
     b"PAR1": "a Parquet file. Give it a name that ends in .parquet",
+    b"ARROW1": "an Arrow file. Give it a name that ends in .arrow",
     b"\x1f\x8b": "compressed with gzip. Unpack it first",
     b"BZh": "compressed with bzip2. Unpack it first",
     b"\xfd7zXZ": "compressed with xz. Unpack it first",

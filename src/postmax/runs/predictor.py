@@ -62,8 +62,8 @@ class Predictor:
 
     Rows may be
 
-    * a CSV or Parquet file or a data frame (pandas, polars, pyarrow, or a dictionary of columns): columns are found by
-      their names, in any order. Columns that the model does not use, the label among them, are ignored;
+    * a CSV, Parquet or Arrow file or a data frame (pandas, polars, pyarrow, or a dictionary of columns): columns are
+      found by their names, in any order. Columns that the model does not use, the label among them, are ignored;
     * an array, a tensor, a `Dataset`, an `.npz`, `.npy` or IDX file: features (N, d) in the order of `features`, before
       any scaling, or uint8 images;
     * a folder of images, with or without subfolders, in the order of their paths.

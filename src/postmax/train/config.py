@@ -61,14 +61,13 @@ class DataConfig(_Section):
 
     Attributes:
         name: The name of a data set that postmax knows.
-        path: A file or folder of your own: CSV, Parquet, .npz, IDX images, or a folder of images.
-        labels: The label column of a CSV or Parquet file, the label array of an .npz file, or the label file of IDX
-            images.
+        path: A file or folder of your own: CSV, Parquet, Arrow, .npz, IDX images, or a folder of images.
+        labels: The label column of a table, the label array of an .npz file, or the label file of IDX images.
         test_path: A file with the test rows. Without it, test rows are split off.
         test_labels: The label file for the test rows of IDX images.
         also_test: Names of data sets with the same classes. Their test rows are judged too, each as a reading of its
             own.
-        drop: Columns of a CSV or Parquet file that are not features.
+        drop: Columns of a CSV, Parquet or Arrow file that are not features.
         missing: What to do about missing numbers: "error", or "median" to fill in the median of the column.
         decimal: The sign before the decimals of a number in a CSV file: a point or a comma.
         encoding: The encoding of a CSV file, such as "cp1252". Null for UTF-8, or for UTF-16 with a byte-order mark.

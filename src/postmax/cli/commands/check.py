@@ -24,7 +24,7 @@ def check(
     file: Annotated[
         Path,
         typer.Argument(
-            help="A CSV or Parquet table, an .npz, or a folder of images.", metavar="FILE", show_default=False
+            help="A CSV, Parquet or Arrow table, an .npz, or a folder of images.", metavar="FILE", show_default=False
         ),
     ],
     label: Label = None,

@@ -24,7 +24,7 @@ def fit(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="A CSV or Parquet table, an .npz file, or a folder with one subfolder of images for each class.",
+            help="A CSV, Parquet or Arrow table, an .npz file, or a folder with a subfolder of images for each class.",
             show_default=False,
         ),
     ],

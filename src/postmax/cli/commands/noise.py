@@ -30,7 +30,7 @@ _Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exis
 @app.command()
 def inject(
     file: Annotated[
-        Path, typer.Argument(help="A CSV, Parquet or .npy file of labels.", metavar="FILE", show_default=False)
+        Path, typer.Argument(help="A CSV, Parquet, Arrow or .npy file of labels.", metavar="FILE", show_default=False)
     ],
     noise: Annotated[
         str,
@@ -75,7 +75,8 @@ def inject(
 @app.command()
 def show(
     file: Annotated[
-        Path, typer.Argument(help="A .noise.npz, or a CSV, Parquet or .npy file.", metavar="FILE", show_default=False)
+        Path,
+        typer.Argument(help="A .noise.npz, or a CSV, Parquet, Arrow or .npy file.", metavar="FILE", show_default=False),
     ],
     label: Label = None,
     drop: Drop = None,
@@ -111,7 +112,7 @@ def estimate(
     file: Annotated[
         str,
         typer.Argument(
-            help="A CSV or Parquet table, an .npz, IDX images, a folder of images, or the name of a data set.",
+            help="A CSV, Parquet or Arrow table, an .npz, IDX images, a folder of images, or the name of a data set.",
             metavar="FILE",
             show_default=False,
         ),

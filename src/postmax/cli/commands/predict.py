@@ -18,7 +18,7 @@ def predict(
     file: Annotated[
         Path,
         typer.Argument(
-            help="The rows: a CSV or Parquet table, an .npz, .npy or IDX file, or a folder of images.",
+            help="The rows: a CSV, Parquet or Arrow table, an .npz, .npy or IDX file, or a folder of images.",
             metavar="FILE",
             show_default=False,
         ),

@@ -53,8 +53,8 @@ def train(
     postmax train cifar10 noise=uniform:low model=cnn8 --dry-run
     postmax train --config postmax-results/runs/ID/config.yaml optimiser.lr=0.1
 
-    DATA is the name of a data set, or a file or folder of your own: CSV, Parquet, .npz, IDX images, or a folder with
-    one subfolder of images for each class. The run gets its own folder. If it is stopped or killed, give the same
+    DATA is the name of a data set, or a file or folder of your own: CSV, Parquet, Arrow, .npz, IDX images, or a folder
+    with one subfolder of images for each class. The run gets its own folder. If it is stopped or killed, give the same
     command again and it continues.
     """  # noqa: D301  (\b keeps the lines of the examples)
     with starting():
