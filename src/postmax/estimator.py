@@ -24,25 +24,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from postmax.data.row_form import RowForm
 from postmax.losses import Loss
-from postmax.tabular.candidates import candidates, fold_count, repeat_count
+from postmax.tabular.candidates import candidates
 from postmax.tabular.checks import check_settings
 from postmax.tabular.columns import Encoder
 from postmax.tabular.committee import Committee
 from postmax.tabular.given_noise import noise_of
-from postmax.tabular.learning import Learnt, LossChoice, learn
-from postmax.tabular.networks import BUILDERS
+from postmax.tabular.learn_rows import is_lane_network, learn_rows, training_settings
+from postmax.tabular.learning import Learnt, LossChoice
 from postmax.tabular.noise import label_quality
 from postmax.tabular.reading import encode_first, encode_more, read_labels, read_rows
 from postmax.tabular.saved import SavedClassifier
 from postmax.tabular.saving import row_form, saved_classifier
-from postmax.tabular.strategies import OnEngine, SideBySide, check_outputs, network_maker
 from postmax.tabular.stream import Stream
-from postmax.tabular.training import Folds, Rows
+from postmax.tabular.training import Rows
 from postmax.tabular.wrapped import Wrapped
 from postmax.transition import Transition
 
 Array = npt.NDArray[Any]
-_STANDARD = "standard"
 _MOST_SEED = 2**31 - 1
 
 
@@ -178,7 +176,7 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self._encoder, features = Encoder.fit(columns, names, categorical)
         used = weights > 0
         rows = Rows(features[used], labels[used], weights[used] / weights[used].mean(), len(self.classes_))
-        learnt = self._learn(rows, seed)
+        learnt = learn_rows(self, rows, tuple(self.classes_.tolist()), seed, self._say, self._networks_to_go_on)
         self._keep(learnt, len(labels))
         self.posterior_, self.label_quality_ = self._out_of_sample(learnt, features, labels, used)
         self._wrapped: Wrapped | None = None
@@ -209,7 +207,7 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             sample_weight: How much each row counts.
         """
         check_settings(self)
-        if self.estimator is not None or self.method is not None or not self._is_lane_network:
+        if self.estimator is not None or self.method is not None or not is_lane_network(self.network):
             raise InputError("partial_fit trains the networks of postmax: leave out estimator, method and network.")
         stream = getattr(self, "_stream", None)
         if stream is None:
@@ -240,7 +238,7 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         kind = "mlp" if self.network == "auto" else self.network
         known = tuple(self.classes_.tolist())
         self._stream = Stream.start(
-            candidates(kind, **self._training_settings)[0],
+            candidates(kind, **training_settings(self))[0],
             features,
             known,
             LossChoice(self.loss, self.divergence, dict(self.loss_options or {})),
@@ -249,64 +247,6 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             self._committee if fitted else None,
         )
         return columns, self._stream
-
-    def _learn(self, rows: Rows, seed: int) -> Learnt:
-        classes = tuple(self.classes_.tolist())
-        generator = torch.Generator().manual_seed(seed)
-        side_by_side = self._is_lane_network and self.method is None
-        repeats = repeat_count(len(rows)) if side_by_side else 1
-        folds = Folds.make(rows.labels, fold_count(self.n_folds, len(rows)), repeats, generator)
-        noise = noise_of(self.noise, classes)
-
-        def beside(network: str, start: Any = ()) -> SideBySide:
-            settings = candidates(network, **self._training_settings)
-            return SideBySide(rows, folds, settings, seed, bool(self.early_stopping), self._say, start)
-
-        def plain_posterior() -> Tensor:
-            self._say("networks that know no noise:")
-            loss = LossChoice().make(None, None)
-            return beside("auto")(loss, _no_estimate).label_posterior
-
-        train = (
-            beside(self.network, self._networks_to_go_on) if side_by_side else self._engine(rows, folds, seed, noise)
-        )
-        is_plain = self.loss is None and self.method in (None, _STANDARD)
-        return learn(
-            train,
-            plain_posterior,
-            rows.labels,
-            classes,
-            LossChoice(self.loss, self.divergence, dict(self.loss_options or {})),
-            noise,
-            self.correction,
-            is_plain=is_plain,
-            seed=seed,
-        )
-
-    def _engine(self, rows: Rows, folds: Folds, seed: int, noise: Any) -> OnEngine:
-        from postmax.tabular.engine import EngineSettings, check_method  # noqa: PLC0415  (it takes long to import)
-
-        method = self.method or _STANDARD
-        check_method(method)
-        if not bool((rows.weights == 1).all()):
-            raise InputError(
-                "sample_weight is for networks that are trained side by side; a method, or a network of your own, does "
-                "not know it."
-            )
-        settings = EngineSettings(
-            method,
-            dict(self.method_options or {}),
-            self.max_iter,
-            self.batch_size,
-            3e-3 if self.learning_rate is None else self.learning_rate,
-            1e-2 if self.weight_decay is None else self.weight_decay,
-            seed % 2**31,
-            bool(self.early_stopping),
-        )
-        make = network_maker(self.network, rows.features.shape[1])
-        check_outputs(make, rows.features.shape[1], rows.num_classes)
-        given = noise if isinstance(noise, Transition) else None
-        return OnEngine(rows, folds, settings, make, given, self._say, self.n_jobs)
 
     def _keep(self, learnt: Learnt, rows: int) -> None:
         """Set what a user may look at."""
@@ -431,19 +371,6 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         return model
 
     @property
-    def _is_lane_network(self) -> bool:
-        return isinstance(self.network, str) and (self.network == "auto" or self.network in BUILDERS)
-
-    @property
-    def _training_settings(self) -> dict[str, Any]:
-        return {
-            "max_iter": self.max_iter,
-            "batch_size": self.batch_size,
-            "learning_rate": self.learning_rate,
-            "weight_decay": self.weight_decay,
-        }
-
-    @property
     def _networks_to_go_on(self) -> tuple[nn.Module, ...]:
         return getattr(self, "_networks", ()) if self.warm_start else ()
 
@@ -466,7 +393,3 @@ def _print(line: str) -> None:
 
 def _nothing(line: str) -> None:
     """Say nothing."""
-
-
-def _no_estimate() -> Any:
-    raise AssertionError("networks that are trained side by side ask for no estimate")
