@@ -198,7 +198,7 @@ def test_rows_of_arrays_in_a_file_are_counted_from_the_first(tmp_path, monkeypat
             "there is no column 'sort', which --label names. Its columns are id, name, label",
         ),
         (("inject", "pets.csv", "-n", "uniform:high"), "is for 10 classes, but the labels have 2"),
-        (("inject", "pets.csv", "-n", "pair:0.1", "-o", "here/out.csv"), "could not be written"),
+        (("inject", "pets.csv", "-n", "pair:0.1", "-o", "here/out.csv"), "the folder here does not exist"),
         (("inject", "pets.csv", "-n", "pair:0.1", "-o", "out.parquet"), "must end in .csv"),
         (("inject", "pets.csv", "-n", "pair:0.1", "--seed", "-1"), "seed is a whole number"),
         (("inject", "one.csv", "-n", "pair:0.1"), "at least two classes"),

@@ -337,6 +337,7 @@ CHANGES = {
     "data.missing": "median",
     "data.decimal": ",",
     "data.encoding": "cp1252",
+    "data.merge_labels": True,
     "data.size": 8,
     "data.split": "official",
     "data.labels": "b",

@@ -44,10 +44,9 @@ def find(data: Examined) -> Iterator[Finding]:
     chance = p_value(_narrowed(features), torch.from_numpy(codes.astype(np.int64)))
     if chance <= _LEVEL:
         return
-    part = f" of a sample of {len(rows):,}" if len(rows) == _ROWS < data.total else ""
     text = (
-        f"Nothing can be told from these features: the labels of held-out rows{part} are foreseen no better than by "
-        f"the shares of the classes (p = {chance:.2f})."
+        f"Nothing can be told from the features of {len(rows):,} rows: labels that are held out are foreseen no better "
+        f"than by the shares of the classes (p = {chance:.2f})."
     )
     remedy = "Any noise rate or accuracy would be a guess. Give other features, or more rows."
     yield Finding(CANNOT_TELL, text, remedy)
