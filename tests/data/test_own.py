@@ -100,7 +100,7 @@ def test_images(tmp_path):
 def test_other_formats(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(
-        DataError, match=r"has an unknown format\. postmax reads CSV or Parquet tables, .npz arrays, IDX images"
+        DataError, match=r"has an unknown format\. postmax reads CSV, Parquet or Arrow tables, .npz arrays, IDX images"
     ):
         read_own(tmp_path / name)
 

@@ -9,11 +9,14 @@ from itertools import groupby
 import torch
 from torch import Tensor, nn
 
+from postmax.estimation.threads import one_thread
 from postmax.losses import Loss
 from postmax.tabular.networks import LaneNetwork
 from postmax.tabular.training import Folds, Rows, Settings, Trained, train
 
 _ROWS_AT_ONCE = 2**22
+# Products of numbers, below which one thread is enough.
+_SMALL = 2**29
 _STEPS = 100
 # As if each candidate had foreseen one label more than it has.
 _PRIOR = 1.0
@@ -65,8 +68,10 @@ class Committee(nn.Module):
 
     @torch.no_grad()
     def _in_parts(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        size = max(1, _ROWS_AT_ONCE // max(1, sum(p.numel() for p in self.parameters()) // 16 + 1), 64)
-        of_class, of_label = zip(*(self(rows) for rows in features.double().split(size)), strict=True)
+        weights = sum(p.numel() for p in self.parameters())
+        size = max(1, _ROWS_AT_ONCE // max(1, weights // 16 + 1), 64)
+        with one_thread(weights * len(features) < _SMALL):
+            of_class, of_label = zip(*(self(rows) for rows in features.double().split(size)), strict=True)
         return torch.cat(of_class), torch.cat(of_label)
 
 

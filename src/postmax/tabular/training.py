@@ -17,6 +17,7 @@ from torch import Tensor
 
 from postmax.errors import DivergedError
 from postmax.estimation.crossfit import folds_of
+from postmax.estimation.threads import one_thread
 from postmax.losses import Loss
 from postmax.progress import Stage, tell
 from postmax.tabular.networks import LaneNetwork, make
@@ -27,6 +28,8 @@ _WARM_UP = 0.1
 _JUDGEMENTS, _PATIENCE = 14, 4
 # Held-out rows are judged in parts, so that their pieces do not fill the memory.
 _NUMBERS_AT_ONCE = 2**24
+# Products of numbers in a step, below which one thread is enough.
+_SMALL_STEP = 2**27
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,9 @@ def train(
     Raises:
         DivergedError: If all candidates give numbers that are not finite.
     """
-    return _Training(settings, rows, folds, loss, seed, stop_early, start).run()
+    training = _Training(settings, rows, folds, loss, seed, stop_early, start)
+    with one_thread(training.is_small):
+        return training.run()
 
 
 class _Training:
@@ -197,6 +202,11 @@ class _Training:
         self.scores = torch.full((len(settings),), torch.inf, dtype=torch.float64)
         self.best = {name: value.clone() for name, value in self.network.state_dict().items()}
         self.history: list[tuple[int, tuple[float, ...]]] = []
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a step is so short that a second thread would slow it down, much so on a busy machine."""
+        return self.batch * sum(weight[0].numel() for weight in self.weights) * self.network.lanes < _SMALL_STEP
 
     def run(self) -> Trained:
         total = self.epochs * self.batches
