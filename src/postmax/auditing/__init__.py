@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from postmax.auditing.audit import audit
+from postmax.auditing.from_memory import audit
 from postmax.auditing.label_table import LabelTable
 from postmax.auditing.result import Audit, Issues
 

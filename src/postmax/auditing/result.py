@@ -12,6 +12,7 @@ import numpy.typing as npt
 from postmax.auditing.label_table import LabelTable
 from postmax.checking import CANNOT_TELL, Finding
 from postmax.errors import InputError
+from postmax.estimation import TransitionEstimate
 from postmax.fitting.doubt import Confusion, Doubt, largest_confusions
 from postmax.transition import Transition
 
@@ -55,6 +56,7 @@ class Audit:
         findings: Everything else that a person should know about the data.
         classes: The names of the classes.
         doubt: What is believed about each label, as numbers of classes.
+        estimate: The estimate of the noise; None if it was known.
     """
 
     table: LabelTable
@@ -64,6 +66,7 @@ class Audit:
     findings: tuple[Finding, ...]
     classes: tuple[str | int, ...]
     doubt: Doubt
+    estimate: TransitionEstimate | None = None
 
     @property
     def cannot_tell(self) -> bool:

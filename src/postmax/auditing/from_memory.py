@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,8 @@ import torch
 from torch import Tensor
 
 from postmax.auditing.catalogue import find_all
-from postmax.auditing.given import Of, opinion
 from postmax.auditing.judged import judged
+from postmax.auditing.opinion import Of, Opinion, known_noise, opinion
 from postmax.auditing.result import Audit, table_of
 from postmax.checking import Examined, Finding
 from postmax.checking.examination import examine
@@ -23,9 +25,8 @@ from postmax.data.frames import is_frame
 from postmax.errors import InputError
 from postmax.estimation.evidence import gather_evidence
 from postmax.estimator import FPMLClassifier
-from postmax.fitting.doubt import Numbers, doubt
+from postmax.fitting.doubt import doubt
 from postmax.labels import encode_labels
-from postmax.transition import Transition
 
 _WAYS = "audit(rows, labels), audit(probabilities=…, labels=…) or audit(model)"
 
@@ -69,13 +70,13 @@ def audit(
     if isinstance(rows, FPMLClassifier):
         if probabilities is not None or labels is not None:
             raise InputError("a fitted classifier knows its labels and its probabilities: audit(model).")
-        return of_classifier(rows)
+        return of_classifier(rows, seed=seed)
     if isinstance(rows, str | Path):
         raise InputError(f"{rows}: files are audited by the command postmax audit, or after reading them: {_WAYS}.")
     if labels is None or (rows is None and probabilities is None):
         raise InputError(f"an audit needs rows or probabilities, and labels: {_WAYS}.")
     if probabilities is not None:
-        return _of_probabilities(probabilities, labels, of, seed, rows)
+        return _of_probabilities(probabilities, _plain(labels), of, seed, rows)
     if of != "label":
         raise InputError(f"of={of!r} is for given probabilities.")
     given = _plain(labels)
@@ -89,17 +90,18 @@ def audit(
         examined = of_dataset(
             Dataset("the data", torch.from_numpy(features), encode_labels(given).codes, examined.classes)
         )
-    return of_classifier(model, examined, found)
+    return of_classifier(model, examined, found, seed=seed)
 
 
 def of_classifier(
     model: FPMLClassifier,
     examined: Examined | None = None,
-    findings: list[Finding] | None = None,
+    findings: Sequence[Finding] = (),
     *,
     classes: tuple[str | int, ...] | None = None,
-    names: npt.NDArray[Any] | None = None,
+    names: Sequence[Any] | None = None,
     unit: str = "row",
+    seed: int = 0,
 ) -> Audit:
     """Return what a fitted classifier says about the rows that it was fitted to.
 
@@ -110,6 +112,7 @@ def of_classifier(
         classes: The names of its classes, if it was fitted to numbers.
         names: What its rows are called; by default their index.
         unit: What rows are called by.
+        seed: The seed of the interval.
 
     Raises:
         InputError: If it is not fitted.
@@ -120,40 +123,44 @@ def of_classifier(
             "this classifier is not fitted, so it has no opinion on labels: audit(model.fit(rows, labels))."
         )
     named = tuple(model.classes_.tolist()) if classes is None else classes
-    rates = model.noise_rate_, *model.noise_rate_interval_
-    found = findings or []
-    return _result(model.posterior_, codes, named, model.transition_, rates, examined, found, names, unit)
+    posterior, labels = torch.from_numpy(model.posterior_), torch.from_numpy(codes)
+    if model.estimate_ is None and model.noise is not None:
+        said = known_noise(posterior, labels, model.transition_)
+    else:
+        said = opinion(posterior @ model.transition_.matrix, labels, named, seed=seed)
+    return _result(said, codes, named, examined, findings, names, unit)
 
 
 def _of_probabilities(probabilities: Any, labels: Any, of: Of, seed: int, rows: Any) -> Audit:
-    evidence = gather_evidence(probabilities, _plain(labels), None, None, seed)
-    said = opinion(evidence, of, seed)
-    examined = None if rows is None else _looked_at(rows, _plain(labels))
-    rates = said.estimate.noise_rate, *said.estimate.noise_rate_interval
-    codes = evidence.labels.numpy()
-    if examined is not None and len(examined.classes) != len(evidence.classes):
-        raise InputError("rows can be looked at only if every class has a label.")
-    found = [] if examined is None else [*examine(examined)]
-    return _result(said.posterior, codes, evidence.classes, said.estimate.transition, rates, examined, found)
+    evidence = gather_evidence(probabilities, labels, None, None, seed)
+    assert evidence.probabilities is not None  # noqa: S101  (they are given)
+    said = opinion(evidence.probabilities, evidence.labels, evidence.classes, of=of, seed=seed)
+    examined = None if rows is None else _looked_at(rows, labels)
+    findings = [] if examined is None else [*examine(examined)]
+    return _result(said, evidence.labels.numpy(), evidence.classes, examined, findings)
 
 
 def _result(
-    posterior: Numbers,
+    said: Opinion,
     codes: npt.NDArray[np.int64],
     classes: tuple[str | int, ...],
-    transition: Transition,
-    rates: tuple[float, float, float],
     examined: Examined | None,
-    findings: list[Finding],
-    names: npt.NDArray[Any] | None = None,
+    findings: Sequence[Finding],
+    names: Sequence[Any] | None = None,
     unit: str = "row",
 ) -> Audit:
-    believed = doubt(posterior, codes, transition.matrix.numpy())
+    believed = doubt(said.posterior, codes, said.noise.matrix.numpy())
     if examined is not None:
-        findings = [*findings, *find_all(judged(examined, posterior, believed.right))]
+        if len(examined.classes) != len(classes):  # a class without rows
+            examined = replace(examined, classes=tuple(map(str, classes)), codes=codes[examined.places])
+        findings = [*findings, *find_all(judged(examined, said.posterior, believed.right))]
     table = table_of(believed, codes, classes, np.arange(len(codes)) if names is None else names, unit)
-    rate, low, high = (float(value) for value in rates)
-    return Audit(table, rate, (low, high), transition, tuple(findings), classes, believed)
+    if said.estimate is None:
+        rate = believed.wrong / len(codes)
+        low, high = rate, rate
+    else:
+        rate, (low, high) = said.estimate.noise_rate, said.estimate.noise_rate_interval
+    return Audit(table, rate, (low, high), said.noise, tuple(findings), classes, believed, said.estimate)
 
 
 def _looked_at(rows: Any, labels: Any) -> Examined:
