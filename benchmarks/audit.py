@@ -25,6 +25,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
+from cleanlab.filter import find_label_issues
+from cleanlab.rank import get_label_quality_scores
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score, roc_auc_score
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from table_sources import Table, read
 from tables import corrupt
 
@@ -73,9 +80,6 @@ def by_cleanlab(way: str) -> Callable[[Numbers, Labels], Verdict]:
     """Return a function that asks cleanlab."""
 
     def judge(probabilities: Numbers, labels: Labels) -> Verdict:
-        from cleanlab.filter import find_label_issues
-        from cleanlab.rank import get_label_quality_scores
-
         method = "normalized_margin" if way == "normalised margin" else "self_confidence"
         doubt = 1 - get_label_quality_scores(labels, probabilities, method=method)
         wrong = find_label_issues(labels, probabilities, n_jobs=1)
@@ -88,8 +92,6 @@ def by_cleanlab(way: str) -> Callable[[Numbers, Labels], Verdict]:
 
 def score(said: Verdict, wrong: npt.NDArray[np.bool_], truth: Labels) -> dict[str, float | None]:
     """Return how well wrong labels are found, and how well their right labels are known."""
-    from sklearn.metrics import average_precision_score, roc_auc_score
-
     first = np.argsort(-said.doubt, kind="stable")[: said.number]
     found = int(wrong[first].sum())
     return {
@@ -131,11 +133,6 @@ def run(name: str, table: Table, noise: str, seed: int) -> Iterator[dict[str, An
 
 
 def _logistic(rows: Numbers, labels: Labels, seed: int) -> Numbers:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     folds = StratifiedKFold(5, shuffle=True, random_state=seed)
     model = make_pipeline(StandardScaler(), LogisticRegression())
     found: Numbers = cross_val_predict(model, rows, labels, cv=folds, method="predict_proba")

@@ -15,7 +15,7 @@ from postmax.checking import Finding
 
 _NEIGHBOUR, _FEW_ROWS, _COMPARED, _CHUNK = 10, 50, 4_000, 500
 # Distances grow exponentially rare beyond this quantile. What is rarer than this chance among all rows is an outlier.
-_QUANTILE, _CHANCE = 0.9, 1e-4
+_QUANTILE, _CHANCE, _LEAST_TIMES = 0.9, 0.007, 1.5
 
 
 def find(data: Judged) -> Iterator[Finding]:
@@ -62,8 +62,9 @@ def beyond(distance: Numbers) -> npt.NDArray[np.int64]:
     size = np.log(np.maximum(distance, middle))
     start = np.quantile(size, _QUANTILE)
     scale = np.median(size[size > start] - start) / math.log(2) if (size > start).any() else 0.0
+    beyond_usual = float(scale) * math.log((1 - _QUANTILE) * len(size) / _CHANCE)
     # Rows on a grid have few different distances, so that the tail has no scale.
-    limit = start + max(float(scale), 0.02) * math.log((1 - _QUANTILE) * len(size) / _CHANCE)
+    limit = start + max(beyond_usual, math.log(_LEAST_TIMES))
     rows = np.flatnonzero(size > limit)
     found: npt.NDArray[np.int64] = rows[np.argsort(-size[rows], kind="stable")]
     return found
