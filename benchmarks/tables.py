@@ -54,7 +54,8 @@ def _asymmetric(classes: int) -> pm.Transition:
     return pm.Transition.binary(0.0, 0.3) if classes == 2 else pm.Transition.pair(classes, 0.3)
 
 
-def _corrupt(noise: str, rows: Rows, labels: Labels, classes: int, seed: int) -> Labels:
+def corrupt(noise: str, rows: Rows, labels: Labels, classes: int, seed: int) -> Labels:
+    """Return labels with noise, such as symmetric-20, that depends on `rows` only for instance-30."""
     if noise == "clean":
         return labels
     if noise == "instance-30":
@@ -149,7 +150,7 @@ def run(case: Case, table: Table) -> dict[str, Any]:
     median = np.nan_to_num(np.nanmedian(train, axis=0))
     train, test = (np.where(np.isnan(rows), median, rows) for rows in (train, test))
     scaled = (train - train.mean(0)) / np.where(train.std(0) > 0, train.std(0), 1)
-    noisy = _corrupt(case.noise, scaled, labels, table.num_classes, case.seed)
+    noisy = corrupt(case.noise, scaled, labels, table.num_classes, case.seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that defaults did not converge is a result, not an error
         start = time.perf_counter()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from postmax.version import __version__
 
 if TYPE_CHECKING:
+    from postmax import auditing as auditing
     from postmax import checking as checking
     from postmax import data as data
     from postmax import divergences, functional, links, losses
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from postmax import registry as registry
     from postmax import tables as tables
     from postmax import transition as transition
+    from postmax.auditing import Audit, audit
     from postmax.checking import check
     from postmax.errors import InputError
     from postmax.estimation import TransitionEstimate, estimate_transition
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from postmax.transition import NoisyLabels, Transition
 
 __all__ = [
+    "Audit",
     "FPMLClassifier",
     "FPMLLoss",
     "InputError",
@@ -41,6 +44,7 @@ __all__ = [
     "Transition",
     "TransitionEstimate",
     "__version__",
+    "audit",
     "check",
     "divergences",
     "encode_labels",
@@ -53,6 +57,7 @@ __all__ = [
 
 _MODULES = (
     *(
+        "auditing",
         "checking",
         "data",
         "divergences",
@@ -68,6 +73,7 @@ _MODULES = (
     *("plugins", "registry", "tables", "transition"),
 )
 _HOMES = {
+    "Audit": "postmax.auditing",
     "FPMLClassifier": "postmax.estimator",
     "FPMLLoss": "postmax.losses",
     "InputError": "postmax.errors",
@@ -75,6 +81,7 @@ _HOMES = {
     "Predictor": "postmax.runs",
     "Transition": "postmax.transition",
     "TransitionEstimate": "postmax.estimation",
+    "audit": "postmax.auditing",
     "check": "postmax.checking",
     "encode_labels": "postmax.labels",
     "estimate_transition": "postmax.estimation",

@@ -88,6 +88,7 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         noise_rate_: The estimated share of wrong labels.
         noise_rate_interval_: The range in which it lies.
         label_quality_: The probability that each given label is right, (N,), by networks that did not see it.
+        given_: The label of each row of `fit` as it was given, (N,), as an index into `classes_`.
         posterior_: P(true class | row) for each row of `fit`, (N, K), by networks that did not see it.
         estimate_: The `postmax.TransitionEstimate`; None if the noise was not estimated.
         network_shares_: The kind of each network that was tried, and how much it counts.
@@ -178,6 +179,7 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         rows = Rows(features[used], labels[used], weights[used] / weights[used].mean(), len(self.classes_))
         learnt = learn_rows(self, rows, tuple(self.classes_.tolist()), seed, self._say, self._networks_to_go_on)
         self._keep(learnt, len(labels))
+        self.given_ = labels.numpy()
         self.posterior_, self.label_quality_ = self._out_of_sample(learnt, features, labels, used)
         self._wrapped: Wrapped | None = None
         if self.estimator is not None:
@@ -221,6 +223,7 @@ class FPMLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         rows = Rows(features[used], labels[used], weights[used] / weights[used].mean(), len(self.classes_))
         learnt = stream.learn(rows, self.correction)
         self._keep(learnt, len(labels))
+        self.given_ = labels.numpy()
         self.posterior_, self.label_quality_ = self._out_of_sample(learnt, features, labels, used)
         return self
 

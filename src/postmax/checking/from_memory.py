@@ -73,7 +73,7 @@ def of_arrays(rows: Any, labels: Any, *, leave: Collection[str] = (), name: str 
         array = rows.detach().cpu().numpy() if isinstance(rows, Tensor) else np.asarray(_plain(rows))
         if array.ndim > 2 and array.dtype == np.uint8:
             _check_count(len(array), len(codes))
-            return of_dataset(Dataset(name, torch.from_numpy(_channels_first(array)), encoded.codes, classes))
+            return of_dataset(Dataset(name, torch.from_numpy(channels_first(array)), encoded.codes, classes))
         if array.ndim != 2:
             raise InputError(f"{name}: rows are an array (N, d) or a data frame, not an array of shape {array.shape}.")
         if array.dtype.kind not in "fiubO":
@@ -121,7 +121,8 @@ def _check_count(rows: int, labels: int) -> None:
         raise InputError(f"there are {rows} rows, but {labels} labels. Give one label for each row.")
 
 
-def _channels_first(images: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def channels_first(images: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return images (N, H, W), (N, H, W, C) or (N, C, H, W) as (N, C, H, W)."""
     if images.ndim == 3:
         return images[:, None]
     return np.ascontiguousarray(images.transpose(0, 3, 1, 2)) if images.shape[1] not in (1, 3) else images

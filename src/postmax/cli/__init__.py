@@ -17,8 +17,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Run `postmax ...`. Data goes to standard output, messages go to standard error.
 
     The exit code is 0 if the command succeeded, 2 for an input that cannot be used (a wrong argument, a setting, a file
-    or a folder), 1 for every other error (a diverged run, a busy folder, a sweep that could not finish), 130 after
-    Ctrl-C and 143 after SIGTERM.
+    or a folder), 1 for every other error (a diverged run, a busy folder, a sweep that could not finish), 3 if
+    `postmax audit --fail-above` found too many wrong labels, 130 after Ctrl-C and 143 after SIGTERM.
 
     Args:
         arguments: The words after `postmax`; by default those of the command line.

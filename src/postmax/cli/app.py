@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from postmax.cli.commands import data, noise
+from postmax.cli.commands.audit import audit
 from postmax.cli.commands.check import check
 from postmax.cli.commands.doctor import doctor
 from postmax.cli.commands.export import export
@@ -26,7 +27,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 # Typer lists commands in this order, but groups such as `noise` last.
-for _command in (fit, check, train, resume, predict, export, reproduce, tune, report):
+for _command in (fit, audit, check, train, resume, predict, export, reproduce, tune, report):
     app.command()(_command)
 app.command("list")(list_)
 app.command()(doctor)
@@ -62,6 +63,7 @@ def _root(
     Your own data:
       postmax fit train.csv --label species              a classifier, the noise, and the doubtful labels
       postmax predict postmax-models/train new.csv       what it says about new rows
+      postmax audit train.csv --label species            which labels are wrong, and a corrected file
       postmax check train.csv --label species            what would make a result wrong
       postmax noise estimate train.csv --label species   how many labels are wrong
     The paper and your research:

@@ -22,6 +22,6 @@ def check(file: Path, options: TableOptions, *, strict: bool, as_json: bool) -> 
         raise typer.Exit(1)
 
 
-def on_a_terminal(findings: Findings) -> str:
-    """Return findings as text without control characters, which a file may hold."""
+def on_a_terminal(findings: Findings | str) -> str:
+    """Return findings, or words about data, as text without control characters, which a file may hold."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "�" for letter in str(findings))

@@ -79,7 +79,7 @@ def _fit(source: Path, options: TableOptions, folder: FitFolder, made_from: dict
     folder.begin()
     folder.write(found)
     write_fit_page(found.record, folder.labels(), folder.path)
-    folder.finish(found, made_from)
+    folder.finish(found.record, made_from)
 
 
 def _tell(folder: FitFolder, as_json: bool, remark: str = "") -> None:

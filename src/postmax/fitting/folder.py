@@ -26,6 +26,11 @@ class FitFolder:
         path: The folder, which need not exist.
     """
 
+    format = FORMAT
+    # What a complete folder holds besides its result, and what else may be in it.
+    parts: tuple[str, ...] = (MODEL, LABELS, PAGE)
+    may_have: tuple[str, ...] = ()
+
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).expanduser()
 
@@ -39,7 +44,7 @@ class FitFolder:
             return
         if not self.path.is_dir():
             raise InputError(f"{self.path} is a file; give another folder: {_another()}.")
-        own = {MODEL, LABELS, RESULT, PAGE}
+        own = {*self.parts, *self.may_have, RESULT}
         foreign = sorted(entry.name for entry in self.path.iterdir() if entry.name not in own)
         foreign = [name for name in foreign if not name.startswith(".")]
         if foreign:
@@ -51,8 +56,8 @@ class FitFolder:
             content = json.loads((self.path / RESULT).read_text("utf-8"))
         except (OSError, ValueError):
             return None
-        complete = isinstance(content, dict) and all((self.path / name).is_file() for name in (MODEL, LABELS, PAGE))
-        return content.get("made_from") if complete and content.get("format") == FORMAT else None
+        complete = isinstance(content, dict) and all((self.path / name).is_file() for name in self.parts)
+        return content.get("made_from") if complete and content.get("format") == self.format else None
 
     def record(self) -> FitRecord:
         """Return the result.
@@ -88,9 +93,9 @@ class FitFolder:
             csv.writer(text, lineterminator="\n").writerows(_label_rows(found))
             text.detach()  # closing it would close the file
 
-    def finish(self, found: Fit, made_from: dict[str, Any]) -> None:
+    def finish(self, record: FitRecord, made_from: dict[str, Any]) -> None:
         """Write the result. Now the folder is complete."""
-        content = {"format": FORMAT, "made_from": made_from, "result": found.record}
+        content = {"format": self.format, "made_from": made_from, "result": record}
         with atomic_write(self.path / RESULT) as file:
             file.write(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False).encode() + b"\n")
 
@@ -98,20 +103,21 @@ class FitFolder:
 def _label_rows(found: Fit) -> Iterator[Sequence[Any]]:
     """Yield the header and one row for each row of the data, in their order."""
     names, classes, believed = found.dataset.rows, found.record["classes"], found.doubt
-    yield [_unit(names), "given", "suggested", "p_right", "p_suggested"]
+    yield [unit_of(names), "given", "suggested", "p_right", "p_suggested"]
     given = [found.dataset.classes[code] for code in found.dataset.labels.tolist()]
     rows = zip(given, believed.suggested, believed.right, believed.probability, strict=True)
     for row, (label, suggested, right, probability) in enumerate(rows):
-        yield [_name(names, row), label, classes[suggested], f"{right:.6g}", f"{probability:.6g}"]
+        yield [name_of(names, row), label, classes[suggested], f"{right:.6g}", f"{probability:.6g}"]
 
 
-def _unit(names: RowNames) -> str:
+def unit_of(names: RowNames) -> str:
+    """Return what rows are called by in a file of results: "line", "file" or "row"."""
     return names.kind if names.kind in ("line", "file") else "row"
 
 
-def _name(names: RowNames, row: int) -> int | str:
+def name_of(names: RowNames, row: int) -> int | str:
     """Return the line of a row in a text file, or the name of its file; elsewhere its place, counted from 1."""
-    return row + 1 if names.numbers is None or _unit(names) == "row" else names.numbers[row]
+    return row + 1 if names.numbers is None or unit_of(names) == "row" else names.numbers[row]
 
 
 def _another() -> str:

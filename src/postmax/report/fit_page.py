@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from postmax.estimation import TransitionEstimate
 from postmax.fitting.fit import FitRecord
@@ -25,21 +26,33 @@ def write_fit_page(record: FitRecord, labels: Sequence[Mapping[str, str]], folde
         labels: The rows of labels.csv, the most doubtful first.
         folder: The folder, which exists.
     """
+    return write_page("fit.html.jinja", folder, **fit_values(record, labels, folder))
+
+
+def fit_values(
+    record: FitRecord, labels: Sequence[Mapping[str, str]], folder: Path, most: int = _DOUBTFUL
+) -> dict[str, Any]:
+    """Return what the page of a fit shows.
+
+    Args:
+        record: The result.
+        labels: The rows of labels.csv, the most doubtful first.
+        folder: The folder.
+        most: How many doubtful labels are shown.
+    """
     estimate = TransitionEstimate.from_dict(record["estimate"])
-    doubtful = [row for row in labels[:_DOUBTFUL] if row["given"] != row["suggested"]]
-    return write_page(
-        "fit.html.jinja",
-        folder,
-        title=f"{record['name']}: a classifier from labels of which some are wrong",
-        noise=words.noise_in_words(record),
-        accuracy=words.accuracy_in_words(record),
-        about_accuracy=words.ABOUT_ACCURACY,
-        confusions=[
+    doubtful = [row for row in labels[:most] if row["given"] != row["suggested"]]
+    return {
+        "title": f"{record['name']}: a classifier from labels of which some are wrong",
+        "noise": words.noise_in_words(record),
+        "accuracy": words.accuracy_in_words(record),
+        "about_accuracy": words.ABOUT_ACCURACY,
+        "confusions": [
             (one["true"], one["label"], f"{one['rows']:.0f}", one_per_cent(one["share"]))
             for one in record["confusions"]
         ],
-        even=words.confusions_in_words(record),
-        data=[
+        "even": words.confusions_in_words(record),
+        "data": [
             ("Data", words.data_in_words(record)),
             ("Most frequent label", f"{one_per_cent(record['majority'])} of the rows"),
             (
@@ -48,11 +61,11 @@ def write_fit_page(record: FitRecord, labels: Sequence[Mapping[str, str]], folde
             ),
             ("Seed", str(record["seed"])),
         ],
-        counts=list(zip(record["classes"], map(thousands, record["counts"]), strict=True)),
-        notes=record["notes"],
-        columns=column_table_of(record["table"]),
-        unit=next(iter(labels[0])) if labels else "row",
-        doubtful=[
+        "counts": list(zip(record["classes"], map(thousands, record["counts"]), strict=True)),
+        "notes": record["notes"],
+        "columns": column_table_of(record["table"]),
+        "unit": next(iter(labels[0])) if labels else "row",
+        "doubtful": [
             (
                 next(iter(row.values())),
                 row["given"],
@@ -62,13 +75,13 @@ def write_fit_page(record: FitRecord, labels: Sequence[Mapping[str, str]], folde
             )
             for row in doubtful
         ],
-        wrong=f"{record['wrong']:.0f}",
-        matrix=estimate_part(estimate),
-        unidentified=[(str(name), why) for name, why in estimate.unidentified.items()],
-        predict=f"postmax predict {shlex.quote(str(folder))} new.csv -o predictions.csv",
-        environment=record["environment"],
-        seconds=record["seconds"],
-    )
+        "wrong": f"{record['wrong']:.0f}",
+        "matrix": estimate_part(estimate),
+        "unidentified": [(str(name), why) for name, why in estimate.unidentified.items()],
+        "predict": f"postmax predict {shlex.quote(str(folder))} new.csv -o predictions.csv",
+        "environment": record["environment"],
+        "seconds": record["seconds"],
+    }
 
 
 def _unit(labels: Sequence[Mapping[str, str]]) -> str:

@@ -1,0 +1,1 @@
+"""One detector in each file. All of them are imported before the first audit."""
