@@ -63,9 +63,9 @@ def test_calibration_undoes_a_model_that_is_too_sure_or_too_unsure():
 def test_the_number_that_is_expected_is_nearly_the_number_that_is_wrong(power):
     """Within 5 in a hundred on average over seeds, also for models that are too sure or too unsure."""
     errors, precision = [], []
-    for seed in range(4):
+    for seed in range(3):
         noise = pm.Transition.symmetric(4, 0.25)
-        posterior, truth, labels = drawn(noise, 1500, seed, spread=0.06)
+        posterior, truth, labels = drawn(noise, 1000, seed, spread=0.06)
         shown = (posterior @ noise.matrix.numpy()) ** power
         found = pm.audit(probabilities=shown / shown.sum(1, keepdims=True), labels=labels)
         worst = found.most_doubtful(100)
@@ -73,17 +73,16 @@ def test_the_number_that_is_expected_is_nearly_the_number_that_is_wrong(power):
         errors.append(worst.expected_wrong - wrong[worst.table["row"]].sum())
         errors.append((found.issues.expected_wrong - wrong[found.issues.table["row"]].sum()) * 100 / wrong.sum())
         precision.append(average_precision_score(wrong, found.table["p_wrong"]))
-        assert (
-            found.table["suggested"][wrong] == pytest.approx(truth[wrong])
-            or (found.table["suggested"][wrong] == truth[wrong]).mean() > 0.8
-        )
+        best = (posterior * noise.matrix.numpy().T[labels]).argmax(1)  # what is best if everything is known
+        right = (found.table["suggested"] == truth)[wrong].mean()
+        assert right > (best == truth)[wrong].mean() - 0.08
     assert np.mean(np.abs(errors)) < 5
     assert np.mean(precision) > 0.9
 
 
 def test_noise_in_one_direction_is_found_better_than_by_the_probability_of_the_label():
     noise = pm.Transition.pair(3, 0.35)
-    posterior, truth, labels = drawn(noise, 1500, 7)
+    posterior, truth, labels = drawn(noise, 1500, 7, spread=0.03)
     shown = posterior @ noise.matrix.numpy()
     found = pm.audit(probabilities=shown, labels=labels)
     wrong = labels != truth

@@ -156,7 +156,7 @@ def test_arrays_get_a_file_of_labels(tmp_path, capsys):
     labels = pm.Transition.symmetric(3, 0.2).corrupt(truth, seed=0).labels.numpy()
     x = rng.normal(size=(150, 4)).astype(np.float32) + 4 * np.eye(4, dtype=np.float32)[truth]
     np.savez(tmp_path / "rows.npz", x=x, y=labels)
-    code, out, err = run(capsys, "audit", tmp_path / "rows.npz", "-o", tmp_path / "a")
+    code, _, err = run(capsys, "audit", tmp_path / "rows.npz", "-o", tmp_path / "a")
     assert code == 0, err
     with (tmp_path / "a" / "corrected.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

@@ -39,7 +39,7 @@ def calibrated(posterior: Tensor, labels: Tensor, matrix: Tensor) -> Tensor:
         optimiser.zero_grad()
         likelihood = (clean() * ways).sum(1).clamp_min(1e-300).log().sum()
         value = (0.5 * (log_a**2 + (bias**2).sum()) - likelihood) / len(labels)
-        value.backward()  # type: ignore[no-untyped-call]
+        value.backward()
         return value.detach()
 
     optimiser.step(objective)

@@ -22,6 +22,7 @@ Of = Literal["label", "class"]
 # A model may say 0 where it means "hardly ever".
 _LEAST = 1e-9
 _REPLICATES = 20
+_AS_MUCH = 0.9
 
 
 class Opinion(NamedTuple):
@@ -44,8 +45,9 @@ def opinion(
     """Return the posterior of the true class, and the noise, from probabilities of rows that a model did not see.
 
     Probabilities of the label as given show the noise. It is estimated from them and removed from them, and what
-    remains is calibrated. If the labels can be explained without noise, the estimate is as simple as they allow:
-    symmetric noise, whose rate may be 0.
+    remains is calibrated. Of a full matrix and the simplest noise that the labels allow, the simplest is taken if it
+    explains nearly as many wrong labels: few rows cannot tell K² numbers. If it explains fewer, the noise is not
+    symmetric, though these rows are too few to prove it.
 
     Probabilities of the true class are taken as they are. Labels that disagree with them show the noise: its matrix is
     that of maximum likelihood.
@@ -71,8 +73,9 @@ def opinion(
         )
         return Opinion(sure.numpy(), found.transition, found)
     found = estimate_transition(sure, labels, classes=names, replicates=_REPLICATES, seed=seed)
-    if found.noise_rate_interval[0] == 0:
-        found = estimated_noise(sure, labels, names, symmetric=False, seed=seed)
+    simplest = estimated_noise(sure, labels, names, symmetric=False, seed=seed)
+    if simplest.noise_rate >= _AS_MUCH * found.noise_rate:
+        found = simplest
     clean = without_noise(sure, found.transition)
     return Opinion(calibrated(clean, labels, found.matrix).numpy(), found.transition, found)
 
