@@ -263,7 +263,7 @@ def test_features_that_say_nothing_give_no_headline(tmp_path, capsys):
         file.write("a,b,label\n" + "".join(f"{rng.normal()},{rng.normal()},{rng.integers(2)}\n" for _ in range(300)))
     code, out, err = run(capsys, "fit", tmp_path / "noise.csv", "-o", tmp_path / "m")
     assert code == 0
-    assert "Nothing can be told from these features" in err
+    assert "Simple models tell nothing from the features" in err
     facts = {line[:14].strip(): line[15:] for line in out.splitlines()}
     assert facts["wrong labels"].startswith("cannot be told")
     assert facts["accuracy"].startswith("cannot be told")

@@ -147,7 +147,9 @@ def estimate(
 def _rows(file: Path, reading: ReadingOptions) -> Dataset:
     """Return the features that instance noise depends on."""
     if not is_table(file):
-        raise InputError("instance noise depends on the features: give a table (CSV, Parquet, Arrow), not labels alone.")
+        raise InputError(
+            "instance noise depends on the features: give a table (CSV, Parquet, Arrow), not labels alone."
+        )
     return read_table(file, **vars(reading))
 
 

@@ -10,18 +10,21 @@ from typing import Any, TypedDict
 import numpy as np
 import torch
 
-from postmax.checking import CANNOT_TELL, Finding
+from postmax.checking import CANNOT_TELL, NOTHING_TO_TELL, Finding
 from postmax.data import Dataset
 from postmax.data.embedding.image_embedding import ImageEmbedding
 from postmax.data.row_form import RowForm
 from postmax.estimator import FPMLClassifier
 from postmax.fitting.doubt import Doubt, doubt, largest_confusions
-from postmax.fitting.expected import accuracy_on_right_labels
+from postmax.fitting.expected import accuracy_on_right_labels, surprise
 from postmax.runs.environment import environment
 from postmax.tabular.saved import SavedClassifier
 from postmax.version import __version__
 
 _CONFUSIONS = 10
+# By how many standard errors labels must be foreseen better than by the shares of their classes: if nothing speaks
+# against it, and if simple models found nothing.
+_ENOUGH, _CLEAR = 1.64, 3.0
 
 
 class ConfusionRecord(TypedDict):
@@ -118,6 +121,11 @@ def fit(
         model.posterior_.argmax(1), codes, matrix, (model.noise_rate_, *model.noise_rate_interval_)
     )
     counts = np.bincount(codes, minlength=len(classes))
+    # Networks may see what the simple models of the look at the data did not.
+    suspected = any(one.kind == CANNOT_TELL for one in findings)
+    cannot_tell = surprise(model.posterior_ @ matrix, codes) < (_CLEAR if suspected else _ENOUGH)
+    if cannot_tell:
+        accuracy = accuracy._replace(expected=None, low=0.0, high=1.0)
     record: FitRecord = {
         "version": __version__,
         "name": dataset.name,
@@ -126,11 +134,11 @@ def fit(
         "counts": counts.tolist(),
         "table": None if dataset.table is None else dataset.table.to_dict(),
         "features": features.shape[1],
-        "notes": list(notes),
-        "findings": [one.to_dict() for one in findings],
-        "cannot_tell": any(one.kind == CANNOT_TELL for one in findings),
+        "notes": [note for note in notes if cannot_tell or not note.startswith(NOTHING_TO_TELL)],
+        "findings": [one.to_dict() for one in findings if cannot_tell or one.kind != CANNOT_TELL],
+        "cannot_tell": cannot_tell,
         "embedding": None if embedding is None else embedding.model,
-        "estimate": {**model.estimate_.to_dict(), "classes": list(classes)},
+        "estimate": with_names(model.estimate_.to_dict(), classes),
         "accuracy": accuracy.expected,
         "accuracy_interval": [accuracy.low, accuracy.high],
         "agreement": accuracy.agreement,
@@ -155,3 +163,10 @@ def _networks(model: FPMLClassifier) -> dict[str, float]:
     for kind, share in model.network_shares_:
         found[kind] = found.get(kind, 0.0) + share
     return dict(sorted(found.items(), key=lambda one: -one[1]))
+
+
+def with_names(estimate: dict[str, Any], classes: Sequence[str]) -> dict[str, Any]:
+    """Return an estimate, as plain values, with the names of the classes in place of other ones."""
+    names = dict(zip(map(str, estimate["classes"]), classes, strict=True))
+    unidentified = [[names.get(str(name), name), reason] for name, reason in estimate["unidentified"]]
+    return {**estimate, "classes": list(classes), "unidentified": unidentified}

@@ -12,7 +12,7 @@ from torch import Tensor
 from postmax.checking.catalogue import register
 from postmax.checking.examined import Codes, Examined
 from postmax.checking.features import encoded
-from postmax.checking.finding import CANNOT_TELL, Finding
+from postmax.checking.finding import CANNOT_TELL, NOTHING_TO_TELL, Finding
 from postmax.estimation.crossfit import folds_of
 from postmax.losses import FPMLLoss
 from postmax.tabular.candidates import DEFAULTS, fold_count
@@ -45,10 +45,10 @@ def find(data: Examined) -> Iterator[Finding]:
     if chance <= _LEVEL:
         return
     text = (
-        f"Nothing can be told from the features of {len(rows):,} rows: labels that are held out are foreseen no better "
-        f"than by the shares of the classes (p = {chance:.2f})."
+        f"{NOTHING_TO_TELL} from the features of {len(rows):,} rows: linear and additive models foresee labels that "
+        f"are held out no better than the shares of the classes do (p = {chance:.2f})."
     )
-    remedy = "Any noise rate or accuracy would be a guess. Give other features, or more rows."
+    remedy = "Unless networks find more, any noise rate or accuracy is a guess: give other features, or more rows."
     yield Finding(CANNOT_TELL, text, remedy)
 
 
