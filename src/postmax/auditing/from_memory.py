@@ -64,7 +64,7 @@ def audit(
         >>> noisy = pm.Transition.symmetric(3, 0.2).corrupt(truth, seed=0).labels.numpy()
         >>> found = pm.audit(x, noisy)
         >>> worst = found.most_doubtful(20)
-        >>> bool((truth[worst.table["row"]] == worst.table["suggested"]).mean() > 0.9)
+        >>> bool((truth[worst.table["row"]] != worst.table["given"]).mean() > 0.9)
         True
     """
     if isinstance(rows, FPMLClassifier):

@@ -54,7 +54,7 @@ def beyond(distance: Numbers) -> npt.NDArray[np.int64]:
     Example:
         >>> usual = np.random.default_rng(0).lognormal(size=1000, sigma=0.3)
         >>> beyond(usual), beyond(np.append(usual, [9.0, 90.0]))
-        (array([], dtype=int64), array([1001]))
+        (array([], dtype=int64), array([1001, 1000]))
     """
     middle = np.median(distance)
     if middle <= 0:
