@@ -95,7 +95,10 @@ def _files(path: Path) -> Sequence[Path]:
             )
         return [path]
     if not path.is_dir():
-        raise DataError(f"{path} does not exist. Give the folder of a run, such as postmax-results/runs/ID.")
+        raise DataError(
+            f"{path} does not exist. Give the folder of a fit, such as postmax-models/NAME, or of a run, such as "
+            "postmax-results/runs/ID."
+        )
     files = sorted(path.glob(_FILES))
     if files:  # a run writes them at its end
         return files

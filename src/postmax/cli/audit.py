@@ -64,6 +64,7 @@ def audit(
     done = before == made_from and not force
     if not done:
         folder.refuse_other_files()
+        folder.refuse_no_place()
         try:
             _audit(source, options, folder, made_from, quiet=as_json)
         except Stopped as stop:

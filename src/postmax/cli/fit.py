@@ -58,6 +58,7 @@ def fit(
     if before is not None and not force:
         raise InputError(f"{folder.path} holds another model; give another --out, or --force to replace it.")
     folder.refuse_other_files()
+    folder.refuse_no_place()
     try:
         _fit(source, options, folder, made_from, quiet=as_json)
     except Stopped as stop:
@@ -100,8 +101,13 @@ def _facts(record: FitRecord, labels: list[dict[str, str]]) -> dict[str, str]:
         "data": words.data_in_words(record),
         "wrong labels": words.noise_in_words(record),
         "accuracy": words.accuracy_in_words(record),
-        "confused": words.confusions_in_words(record),
     }
+    problems = sum(one["severity"] == "problem" for one in record["findings"])
+    if problems:
+        facts["look first"] = words.problems_in_words(problems)
+    if record["cannot_tell"]:
+        return facts
+    facts["confused"] = words.confusions_in_words(record)
     worst = [row for row in labels[:_SHOWN] if row["given"] != row["suggested"]]
     if worst:
         unit = next(iter(worst[0]))

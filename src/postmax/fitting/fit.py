@@ -134,7 +134,7 @@ def fit(
         "counts": counts.tolist(),
         "table": None if dataset.table is None else dataset.table.to_dict(),
         "features": features.shape[1],
-        "notes": [note for note in notes if cannot_tell or not note.startswith(NOTHING_TO_TELL)],
+        "notes": [note for note in notes if cannot_tell or NOTHING_TO_TELL not in note],
         "findings": [one.to_dict() for one in findings if cannot_tell or one.kind != CANNOT_TELL],
         "cannot_tell": cannot_tell,
         "embedding": None if embedding is None else embedding.model,

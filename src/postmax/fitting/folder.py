@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -49,6 +50,19 @@ class FitFolder:
         foreign = [name for name in foreign if not name.startswith(".")]
         if foreign:
             raise InputError(f"{self.path} holds other files, such as {foreign[0]}; give another folder: {_another()}.")
+
+    def refuse_no_place(self) -> None:
+        """Check that the folder can be made, before hours of work would be lost.
+
+        Raises:
+            DataError: If it cannot.
+        """
+        place = self.path if self.path.exists() else self.path.parent
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            Path(tempfile.mkdtemp(prefix=".postmax-", dir=place)).rmdir()
+        except OSError as error:
+            raise not_written(self.path, error) from error
 
     def made_from(self) -> dict[str, Any] | None:
         """Return what the fit in this folder was made from; None if there is no complete one."""

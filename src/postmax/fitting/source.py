@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from postmax.checking import Findings, check_file
+from postmax.checking import Finding, Findings, check_file
 from postmax.data import Dataset, embed_images, image_embedding, read_image_folder
 from postmax.data.embedding.image_embedding import USUAL, ImageEmbedding
 from postmax.data.embedding.text_column import EMBED
@@ -79,7 +79,11 @@ def _notes(findings: Findings, dataset: Dataset, reading: ReadingOptions) -> lis
     """Return what a person should know. Of columns that are left out, nothing more needs to be said."""
     left_out = [] if dataset.table is None else [name for name in dataset.table.dropped if name not in reading.drop]
     notes = [f"{_LEFT_OUT}{', '.join(left_out)}"] if left_out else []
-    return notes + [str(one) for one in findings if not one.columns or not {*one.columns} <= {*left_out}]
+    return notes + [_in_words(one) for one in findings if not one.columns or not {*one.columns} <= {*left_out}]
+
+
+def _in_words(finding: Finding) -> str:
+    return f"problem: {finding}" if finding.severity == "problem" else str(finding)
 
 
 def _form(dataset: Dataset, reading: ReadingOptions) -> RowForm:

@@ -41,7 +41,9 @@ def fit_values(
         most: How many doubtful labels are shown.
     """
     estimate = TransitionEstimate.from_dict(record["estimate"])
-    doubtful = [row for row in labels[:most] if row["given"] != row["suggested"]]
+    told = not record["cannot_tell"]
+    doubtful = [row for row in labels[:most] if told and row["given"] != row["suggested"]]
+    matrix = estimate_part(estimate)
     return {
         "title": f"{record['name']}: a classifier from labels of which some are wrong",
         "noise": words.noise_in_words(record),
@@ -50,8 +52,8 @@ def fit_values(
         "confusions": [
             (one["true"], one["label"], f"{one['rows']:.0f}", one_per_cent(one["share"]))
             for one in record["confusions"]
+            if told
         ],
-        "even": words.confusions_in_words(record),
         "data": [
             ("Data", words.data_in_words(record)),
             ("Most frequent label", f"{one_per_cent(record['majority'])} of the rows"),
@@ -76,7 +78,8 @@ def fit_values(
             for row in doubtful
         ],
         "wrong": f"{record['wrong']:.0f}",
-        "matrix": estimate_part(estimate),
+        "matrix": matrix if told and (matrix.table or matrix.largest) else None,
+        "told": told,
         "unidentified": [(str(name), why) for name, why in estimate.unidentified.items()],
         "predict": f"postmax predict {shlex.quote(str(folder))} new.csv -o predictions.csv",
         "environment": record["environment"],

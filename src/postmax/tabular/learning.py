@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
+import torch
 from torch import Tensor, nn
 
 from postmax import losses
@@ -211,11 +212,30 @@ def estimated_noise(
     posterior: Tensor, labels: Tensor, classes: tuple[str | int, ...], *, symmetric: bool, seed: int
 ) -> TransitionEstimate:
     """Return the noise that out-of-sample posteriors of the label show."""
-    return estimate_transition(
+    found = estimate_transition(
         posterior / posterior.sum(1, keepdim=True),
         labels,
         method=SimplestNoise(symmetric=symmetric),
         classes=classes,
         replicates=_REPLICATES,
         seed=seed,
+    )
+    return with_rate_in_cells(found)
+
+
+def with_rate_in_cells(estimate: TransitionEstimate) -> TransitionEstimate:
+    """Return an estimate of symmetric noise whose cells have the interval of its rate. Others are returned as they are.
+
+    The interval of the rate contains what labels cannot tell. By bootstrap alone, cells would seem to be surer than the
+    rate that they come from.
+    """
+    k = len(estimate.classes)
+    off = ~torch.eye(k, dtype=torch.bool)
+    if (estimate.matrix[off] != estimate.matrix[0, 1]).any():
+        return estimate
+    bounds = [Transition.symmetric(k, min(rate, 1.0)).matrix for rate in estimate.noise_rate_interval]
+    low, high = estimate.interval
+    return replace(
+        estimate,
+        interval=(torch.minimum(low, torch.minimum(*bounds)), torch.maximum(high, torch.maximum(*bounds))),
     )

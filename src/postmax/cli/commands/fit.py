@@ -33,7 +33,10 @@ def fit(
     missing: Annotated[
         str | None,
         typer.Option(
-            "--missing", metavar="error|median", help="Missing numbers.", show_default="they say something of their own"
+            "--missing",
+            metavar="error|median",
+            help="Missing numbers.",
+            show_default="kept, as a feature",
         ),
     ] = None,
     decimal: DecimalSign = None,

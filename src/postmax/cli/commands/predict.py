@@ -74,7 +74,7 @@ def predict(
     """Predict the class of each row of FILE with a trained model.
 
     \b
-    postmax predict postmax-results/runs/0123456789abcdef new.csv
+    postmax predict postmax-models/train new.csv
     postmax predict postmax-results/runs/0123456789abcdef new.csv -o predictions.csv --keep id
     postmax predict model-folder photos -o photos.parquet
     postmax predict model-folder new.csv --missing median --unknown ignore --json | head

@@ -29,6 +29,8 @@ def data_in_words(record: FitRecord) -> str:
     return f"{thousands(record['rows'])} rows, {columns}; label {reading.label!r} with {classes}"
 
 
+# With fewer rows of a class, chance is large.
+_FEW_OF_CLASS = 30
 _KINDS: dict[type, str] = {NumberColumn: "numbers", CategoryColumn: "categories"}
 _CANNOT_TELL = "cannot be told, because the features say nothing about the labels"
 
@@ -38,12 +40,15 @@ def noise_in_words(record: FitRecord) -> str:
     if record["cannot_tell"]:
         return _CANNOT_TELL
     low, high = record["estimate"]["noise_rate_interval"]
-    rows = thousands(round(record["estimate"]["noise_rate"] * record["rows"]))
+    count = round(record["estimate"]["noise_rate"] * record["rows"])
+    rows = f"{thousands(count)} row{'s' * (count != 1)}"
     interval = interval_per_cent(low, high)
-    found = f"about {one_per_cent(record['estimate']['noise_rate'])}, {rows} rows (95 % interval {interval})"
-    if high - low > _WIDE:
-        found += ". The interval is wide: the features cannot tell ambiguous rows from mislabelled ones"
-    return found
+    found = f"about {one_per_cent(record['estimate']['noise_rate'])}, {rows} (95 % interval {interval})"
+    if high - low <= _WIDE:
+        return found
+    few = record["rows"] < _FEW_OF_CLASS * len(record["classes"])
+    why = "there are few rows" if few else "the features cannot tell ambiguous rows from mislabelled ones"
+    return f"{found}. The interval is wide: {why}"
 
 
 def accuracy_in_words(record: FitRecord) -> str:
@@ -54,6 +59,8 @@ def accuracy_in_words(record: FitRecord) -> str:
     if record["accuracy"] is None:
         return f"not known, because the noise is too strong; {agreement}"
     low, high = record["accuracy_interval"]
+    if high - low > _SAYS_NOTHING:
+        return f"cannot be told, because the noise rate is not known well enough; {agreement}"
     expected = (
         f"about {one_per_cent(record['accuracy'])} on right labels (95 % interval {interval_per_cent(low, high)})"
     )
@@ -64,7 +71,7 @@ ABOUT_ACCURACY = (
     "Each row was predicted by networks that did not see it. A prediction that agrees with its label counts for more "
     "than one, and a prediction that does not counts for less than zero, by the inverse of the transition matrix: so "
     "the mean is the accuracy on true classes. The interval contains the chance of the rows, and the interval of the "
-    "noise rate. The model that was saved is the mean of these networks, so it is a little better."
+    "noise rate. The model that was saved is the mean of these networks, so it is often a few points better."
 )
 
 
@@ -78,3 +85,9 @@ def confusions_in_words(record: FitRecord) -> str:
         return "wrong labels are spread evenly over the classes"
     shown = [f"{one['true']} labelled {one['label']} {one_per_cent(one['share'])}" for one in found[:3]]
     return ", ".join(shown)
+
+
+def problems_in_words(count: int) -> str:
+    """Return that the data have problems, because of which the numbers may be wrong."""
+    which = "a problem was found" if count == 1 else f"{count} problems were found"
+    return f"{which} in the data, so the numbers above may be wrong: see the page, or `postmax check`"

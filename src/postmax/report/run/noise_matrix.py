@@ -110,7 +110,19 @@ def _matrix(result: RunResult, estimates: Sequence[TransitionEstimate]) -> _Matr
 def _of_estimate(estimate: TransitionEstimate) -> _Matrix:
     low, high = (bound.numpy() for bound in estimate.interval)
     about = f" Below each number is its {100 * estimate.level:.0f} % interval."
+    if is_symmetric(estimate):
+        about += (
+            " All wrong labels of a class are taken to be equally likely, and all classes to be equally noisy, because "
+            "the rows do not tell more. Where that is not so, the intervals are too narrow."
+        )
     return _Matrix(np.array(estimate.matrix.tolist()), about, (low, high))
+
+
+def is_symmetric(estimate: TransitionEstimate) -> bool:
+    """Return whether an estimate is symmetric noise: one rate for all classes, spread evenly over the other ones."""
+    matrix = np.array(estimate.matrix.tolist())
+    beside = matrix[~np.eye(len(matrix), dtype=bool)]
+    return bool(np.ptp(beside) < 1e-9)
 
 
 def _largest(matrix: _Matrix, classes: Sequence[str]) -> tuple[Flip, ...]:
