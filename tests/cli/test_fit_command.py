@@ -185,7 +185,7 @@ def test_files_that_cannot_be_used_are_refused_in_one_sentence(content, message,
 
 
 def test_a_fit_that_was_killed_leaves_nothing_half_done(tmp_path):
-    write_table(tmp_path / "train.csv")
+    write_table(tmp_path / "train.csv", count=60)
     command = [sys.executable, "-m", "postmax", "fit", str(tmp_path / "train.csv"), "--label", "kind"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
@@ -221,9 +221,10 @@ def tiny_network():
         network = nn.Sequential(nn.AdaptiveAvgPool2d(4), nn.Flatten())
         return Extractor("tiny-for-fit", network, mean=(127.5,) * 3, std=(127.5,) * 3, side=32, fixed=False)
 
-    if "tiny-for-fit" not in NETWORKS.names():
-        NETWORKS.add(Source(tiny, modules=()), "tiny-for-fit")
-    return "tiny-for-fit"
+    NETWORKS.add(Source(tiny, modules=()), "tiny-for-fit")
+    yield "tiny-for-fit"
+    for table in (NETWORKS._values, NETWORKS._names, NETWORKS._owners, NETWORKS._order, NETWORKS._codes):
+        table.pop("tiny-for-fit", None)
 
 
 def test_images_become_features_of_a_frozen_network(tiny_network, tmp_path, capsys, monkeypatch):

@@ -222,7 +222,15 @@ def thousand_classes():
     return Problem(features, true, probabilities, labels, probabilities, torch.eye(k))
 
 
-@pytest.mark.parametrize("method", [name for name in estimation.names() if name not in ("volmin", "fpml-class")])
+@pytest.mark.parametrize(
+    "method",
+    [
+        # These two take half a minute each.
+        pytest.param(name, marks=pytest.mark.slow) if name in ("cycle", "tv") else name
+        for name in estimation.names()
+        if name not in ("volmin", "fpml-class")
+    ],
+)
 @pytest.mark.thorough
 def test_a_thousand_classes(monkeypatch, method):
     """Whether it works at all; the iterations of ours would take most of a minute."""

@@ -489,6 +489,16 @@ def test_what_is_done_is_not_done_again(tmp_path, monkeypatch):
     assert {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in tmp_path.iterdir()} == files
 
 
+def test_what_a_killed_process_left_at_the_last_moment_is_tidied_up(tmp_path):
+    """A run may be killed after it is done, and before its checkpoints are deleted."""
+    folder = tmp_path / "run"
+    result = execute(small_config(), folder)
+    for name in ("checkpoint.safetensors", "checkpoint.previous.safetensors"):
+        (folder / name).write_bytes(b"left over")
+    assert execute(small_config(), folder) == result
+    assert not list(folder.glob("checkpoint*"))
+
+
 def test_what_is_done_needs_no_data(tmp_path):
     path = feature_archive(tmp_path / "a.npz")
     first = execute(own_config(path), tmp_path / "run")

@@ -73,10 +73,12 @@ def execute(
     """
     run = RunFolder(folder)
     if run.state == "done" and not restart and run.config() == config:  # then the data may be missing
+        run.tidy()
         return run.result()
     config = resolve(config)
     if run.state == "done" and not restart:
         _check_identity(run, config)
+        run.tidy()
         return run.result()
     with run.lock(), torch.random.fork_rng(), repeatable_torch():
         if run.state == "done" and not restart:  # another process finished it while this one waited

@@ -177,8 +177,13 @@ class RunFolder:
         """Write the result, then the file `done`, and delete the checkpoints."""
         content = self.write_json("result.json", result)
         self.write("done", hashlib.sha256(content).hexdigest().encode() + b"\n")
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Delete what a run that is done does not need. A process that was killed just before it did so has left it."""
         for name in (*_CHECKPOINTS, "failure.json"):
-            (self.path / name).unlink(missing_ok=True)
+            with suppress(OSError):  # a finished run may lie where nobody may write
+                (self.path / name).unlink(missing_ok=True)
 
     def clear(self) -> None:
         """Delete what was trained, but not the configuration. The file `done` goes first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
@@ -229,6 +230,8 @@ def with_rate_in_cells(estimate: TransitionEstimate) -> TransitionEstimate:
     The interval of the rate contains what labels cannot tell. By bootstrap alone, cells would seem to be surer than the
     rate that they come from.
     """
+    if not all(map(math.isfinite, estimate.noise_rate_interval)):
+        return estimate
     k = len(estimate.classes)
     off = ~torch.eye(k, dtype=torch.bool)
     if (estimate.matrix[off] != estimate.matrix[0, 1]).any():
