@@ -48,6 +48,7 @@ def test_a_run_on_the_cpu_uses_freed_memory_again() -> None:
     assert pages < 1000
 
 
+@pytest.mark.slow
 @NEEDS_GLIBC
 def test_settings_of_the_user_stay_as_they_are() -> None:
     kept, pages = told(BUILD, MALLOC_MMAP_THRESHOLD_="1000000")
