@@ -23,7 +23,7 @@ def rows(count: int = 400) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def test_it_is_bayes_rule_for_each_row():
     posterior, _, labels = rows(30)
-    found = doubt(posterior, labels, NOISE.matrix.numpy())
+    found = doubt(posterior, labels, NOISE)
     for row, label in enumerate(labels):
         joint = [posterior[row, i] * NOISE.matrix[i, label].item() for i in range(3)]
         assert found.right[row] == pytest.approx(joint[label] / sum(joint))
@@ -33,14 +33,14 @@ def test_it_is_bayes_rule_for_each_row():
 
 def test_it_says_the_same_as_the_classifier():
     posterior, _, labels = rows()
-    found = doubt(posterior, labels, NOISE.matrix.numpy())
+    found = doubt(posterior, labels, NOISE)
     quality = label_quality(torch.from_numpy(posterior), torch.from_numpy(labels), NOISE)
     np.testing.assert_allclose(found.right, quality, atol=1e-12)
 
 
 def test_expected_numbers_are_those_of_the_truth():
     posterior, truth, labels = rows(20_000)
-    found = doubt(posterior, labels, NOISE.matrix.numpy())
+    found = doubt(posterior, labels, NOISE)
     assert found.wrong == pytest.approx((labels != truth).sum(), rel=0.03)
     for i in range(3):
         for j in range(3):
@@ -49,13 +49,13 @@ def test_expected_numbers_are_those_of_the_truth():
 
 
 def test_the_most_doubtful_come_first():
-    found = doubt(*rows()[::2], NOISE.matrix.numpy())
+    found = doubt(*rows()[::2], NOISE)
     assert (np.diff(found.right[found.order]) >= 0).all()
 
 
 def test_a_label_that_no_class_can_have_says_nothing():
     posterior = np.array([[0.2, 0.5, 0.3]])
-    found = doubt(posterior, np.array([2]), np.array([[1.0, 0, 0], [0, 1, 0], [0.5, 0.5, 0]]))
+    found = doubt(posterior, np.array([2]), pm.Transition([[1.0, 0, 0], [0, 1, 0], [0.5, 0.5, 0]]))
     assert found.right[0] == pytest.approx(0.3)
     assert found.suggested[0] == 1
 

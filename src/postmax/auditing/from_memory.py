@@ -149,7 +149,7 @@ def _result(
     names: Sequence[Any] | None = None,
     unit: str = "row",
 ) -> Audit:
-    believed = doubt(said.posterior, codes, said.noise.matrix.numpy())
+    believed = doubt(said.posterior, codes, said.noise)
     if examined is not None:
         if len(examined.classes) != len(classes):  # a class without rows
             examined = replace(examined, classes=tuple(map(str, classes)), codes=codes[examined.places])

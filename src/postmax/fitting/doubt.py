@@ -7,6 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
+
+from postmax.tabular.noise import true_class
+from postmax.transition import Transition
 
 Numbers = npt.NDArray[np.float64]
 
@@ -53,26 +57,21 @@ class Confusion(NamedTuple):
     share: float
 
 
-def doubt(posterior: Numbers, labels: npt.NDArray[np.int64], matrix: Numbers) -> Doubt:
-    """Return what out-of-sample posteriors say about labels.
-
-    P(true class i | row, label j) is proportional to P(i | row)·T[i, j].
+def doubt(posterior: Numbers, labels: npt.NDArray[np.int64], noise: Transition) -> Doubt:
+    """Return what out-of-sample posteriors say about labels; see `postmax.tabular.noise.true_class`.
 
     Args:
         posterior: P(true class | row), (N, K), by networks that did not see the row.
         labels: The labels as given, (N,).
-        matrix: The transition matrix T, (K, K).
+        noise: The noise of the labels.
 
     Example:
-        >>> found = doubt(np.array([[0.9, 0.1]]), np.array([1]), np.array([[0.8, 0.2], [0.2, 0.8]]))
+        >>> found = doubt(np.array([[0.9, 0.1]]), np.array([1]), Transition([[0.8, 0.2], [0.2, 0.8]]))
         >>> found.right.round(2), found.suggested
         (array([0.31]), array([0]))
     """
-    k = len(matrix)
-    joint = posterior * matrix.T[labels]
-    total = joint.sum(1, keepdims=True)
-    # If no class can have this label by the estimate, the label says nothing.
-    true = np.where(total > 0, joint / np.where(total > 0, total, 1.0), posterior)
+    k = noise.num_classes
+    true = true_class(torch.from_numpy(posterior), torch.from_numpy(labels), noise).numpy()
     confusions = np.zeros((k, k))
     np.add.at(confusions.T, labels, true)
     rows = np.arange(len(labels))

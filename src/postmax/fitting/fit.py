@@ -116,7 +116,7 @@ def fit(
     classes = tuple(dataset.classes[code] for code in model.classes_)
     codes = np.searchsorted(model.classes_, labels)
     matrix = model.transition_.matrix.numpy()
-    believed = doubt(model.posterior_, codes, matrix)
+    believed = doubt(model.posterior_, codes, model.transition_)
     accuracy = accuracy_on_right_labels(
         model.posterior_.argmax(1), codes, matrix, (model.noise_rate_, *model.noise_rate_interval_)
     )

@@ -180,18 +180,36 @@ def without_noise(label_posterior: Tensor, noise: Transition | None) -> Tensor:
     return clean / clean.sum(1, keepdim=True).clamp_min(1e-300)
 
 
+def true_class(posterior: Tensor, labels: Tensor, noise: Transition) -> Tensor:
+    """Return P(true class i | row, label j), float64 (N, K). It is proportional to P(i | row)·T[i, j].
+
+    A label that no class can have says nothing: then it is P(true class | row).
+
+    Args:
+        posterior: P(true class | row), (N, K), by networks that did not see the row.
+        labels: The labels as given, (N,).
+        noise: T.
+
+    Example:
+        >>> noise = Transition([[0.8, 0.2], [0.2, 0.8]])
+        >>> true_class(torch.tensor([[0.9, 0.1]]), torch.tensor([1]), noise)
+        tensor([[0.6923, 0.3077]], dtype=torch.float64)
+    """
+    found = posterior.double()
+    joint = found * noise.matrix.T[labels]
+    total = joint.sum(1, keepdim=True)
+    return torch.where(total > 0, joint / torch.where(total > 0, total, 1.0), found)
+
+
 def label_quality(posterior: Tensor, labels: Tensor, noise: Transition | None) -> npt.NDArray[np.float64]:
     """Return the probability that each label is right, (N,), from out-of-sample posteriors of the true class.
 
-    With noise it is D_y·T[y, y] / Σ_i D_i·T[i, y]: how likely the label is if it is right, beside all ways to get it.
+    Where labels are taken to be right, it is the posterior of the label.
 
     Example:
         >>> label_quality(torch.tensor([[0.5, 0.5]]), torch.tensor([1]), Transition([[0.8, 0.2], [0.0, 1.0]])).round(2)
         array([0.83])
     """
-    rows = torch.arange(len(labels))
-    found = posterior.double()
-    joint = found if noise is None else found * noise.matrix.T[labels]
-    quality = joint[rows, labels] / joint.sum(1).clamp_min(1e-300)
-    found_quality: npt.NDArray[np.float64] = quality.clamp(0, 1).numpy()
-    return found_quality
+    believed = posterior.double() if noise is None else true_class(posterior, labels, noise)
+    quality: npt.NDArray[np.float64] = believed.gather(1, labels[:, None])[:, 0].clamp(0, 1).numpy()
+    return quality

@@ -13,6 +13,7 @@ from torch import Tensor
 from postmax.errors import InputError
 from postmax.extras import need
 from postmax.tabular.learning import Learnt
+from postmax.tabular.noise import true_class
 from postmax.tabular.training import Rows
 
 # A class that is less likely than this for a row is left out.
@@ -55,7 +56,7 @@ class Wrapped:
         own = base.clone(estimator)
         if own.get_params().get("random_state", 0) is None:
             own.set_params(random_state=seed)
-        chances = true_class(learnt, rows.labels)
+        chances = _true_class(learnt, rows.labels)
         features = rows.features.numpy()
         if need("sklearn.utils.validation", "train").has_fit_parameter(own, "sample_weight"):
             row, label = (chances >= _LEAST).nonzero(as_tuple=True)
@@ -77,11 +78,8 @@ class Wrapped:
         return found
 
 
-def true_class(learnt: Learnt, labels: Tensor) -> Tensor:
-    """Return P(true class | x, label), (N, K), by networks that did not see the row."""
-    joint = learnt.posterior
+def _true_class(learnt: Learnt, labels: Tensor) -> Tensor:
+    """Return P(true class | row, label), (N, K). Labels that are taken to be right are surely right."""
     if learnt.noise is None:
-        joint = torch.nn.functional.one_hot(labels, joint.shape[1]).double()
-    else:
-        joint = joint * learnt.noise.matrix.T[labels]
-    return joint / joint.sum(1, keepdim=True).clamp_min(1e-300)
+        return torch.nn.functional.one_hot(labels, learnt.posterior.shape[1]).double()
+    return true_class(learnt.posterior, labels, learnt.noise)
