@@ -95,7 +95,7 @@ def test_only_labels_change_in_the_corrected_file(audited):
             label = next(csv.reader([new.decode()], delimiter=";"))[3]
             assert label.strip() == ({*given.tolist()} - {given[row]}).pop()
     with (folder / "postmax-audits/train/labels.csv").open(newline="") as file:
-        doubted = [i for i, row in enumerate(csv.DictReader(file)) if float(row["p_right"]) < 0.5]
+        doubted = [i for i, row in enumerate(csv.DictReader(file)) if float(row["p_wrong"]) > 0.5]
     assert changed == doubted
     assert (given != truth)[changed].mean() > 0.8
 

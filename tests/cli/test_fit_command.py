@@ -83,7 +83,7 @@ def test_one_command_gives_a_model_the_noise_and_the_doubtful_labels(fitted, cap
     with (made / "labels.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [int(row["line"]) for row in rows] == list(range(2, 242))
-    doubted = np.argsort([float(row["p_right"]) for row in rows])[: wrong.sum() // 2]
+    doubted = np.argsort([-float(row["p_wrong"]) for row in rows])[: wrong.sum() // 2]
     assert wrong[doubted].mean() > 0.8
     assert (np.array([row["suggested"] for row in rows])[doubted] == truth[doubted]).mean() > 0.8
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from postmax.auditing.from_memory import audit
-from postmax.auditing.label_table import LabelTable
 from postmax.auditing.result import Audit, Issues
+from postmax.fitting.label_table import LabelTable
 
 __all__ = ["Audit", "Issues", "LabelTable", "audit"]

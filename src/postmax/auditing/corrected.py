@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from pathlib import Path
 
 from postmax.auditing.from_fit import FileAudit, new_labels
 from postmax.data.label_column import encode_column, read_labels, write_labels
-from postmax.data.own import is_table
+from postmax.data.own import TABLES, is_table
 from postmax.data.reading import ReadingOptions
-from postmax.files import atomic_write
+from postmax.fitting.label_table import LabelTable
 
 STEM = "corrected"
-NAMES = (f"{STEM}.csv", f"{STEM}.tsv", f"{STEM}.txt", f"{STEM}.parquet", f"{STEM}.pq")
+NAMES = tuple(f"{STEM}{suffix}" for suffix in sorted(TABLES))
 
 
 def write_corrected(found: FileAudit, source: Path, reading: ReadingOptions, folder: Path) -> Path:
@@ -33,15 +31,9 @@ def write_corrected(found: FileAudit, source: Path, reading: ReadingOptions, fol
         _write_table(source, path, labels, label, reading)
         return path
     path = folder / f"{STEM}.csv"
-    unit = next(iter(found.audit.table))
-    given = found.audit.table["given"].tolist()
-    with atomic_write(path) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-        lines = csv.writer(text, lineterminator="\n")
-        lines.writerow([unit, "label"])
-        rows = found.audit.table[unit].tolist()
-        lines.writerows((name, labels.get(row, given[row])) for row, name in enumerate(rows))
-        text.detach()  # closing it would close the file
+    table = found.audit.table
+    unit = next(iter(table))
+    LabelTable({unit: table[unit], "label": found.audit.corrected()}).to_csv(path)
     return path
 
 

@@ -15,7 +15,6 @@ from postmax.checking.from_memory import of_dataset
 from postmax.fitting import Fit
 from postmax.fitting.expected import accuracy_on_right_labels
 from postmax.fitting.fit import FitRecord
-from postmax.fitting.folder import name_of, unit_of
 
 
 class AuditRecord(FitRecord):
@@ -62,15 +61,13 @@ class FileAudit:
 
 def audit_fit(found: Fit) -> FileAudit:
     """Return the audit of the rows that a classifier was fitted to. Its noise is that of the audit."""
-    record, names = found.record, found.dataset.rows
-    rows = [name_of(names, row) for row in range(len(found.dataset))]
+    record = found.record
     audit = of_classifier(
         found.model,
         of_dataset(found.dataset),
         [_finding(one) for one in record["findings"]],
         classes=tuple(record["classes"]),
-        names=rows,
-        unit=unit_of(names),
+        rows=found.dataset.rows,
         seed=record["seed"],
     )
     assert audit.estimate is not None  # noqa: S101  (a fit of a file is told no noise)

@@ -15,7 +15,7 @@ from torch import Tensor
 from postmax.auditing.catalogue import find_all
 from postmax.auditing.judged import judged
 from postmax.auditing.opinion import Of, Opinion, known_noise, opinion
-from postmax.auditing.result import Audit, table_of
+from postmax.auditing.result import Audit
 from postmax.checking import Examined, Finding
 from postmax.checking.examination import examine
 from postmax.checking.from_memory import channels_first, of_arrays, of_dataset
@@ -26,7 +26,9 @@ from postmax.errors import InputError
 from postmax.estimation.evidence import gather_evidence
 from postmax.estimator import FPMLClassifier
 from postmax.fitting.doubt import doubt
+from postmax.fitting.label_table import label_table
 from postmax.labels import encode_labels
+from postmax.row_names import INDICES, RowNames
 
 _WAYS = "audit(rows, labels), audit(probabilities=…, labels=…) or audit(model)"
 
@@ -99,8 +101,7 @@ def of_classifier(
     findings: Sequence[Finding] = (),
     *,
     classes: tuple[str | int, ...] | None = None,
-    names: Sequence[Any] | None = None,
-    unit: str = "row",
+    rows: RowNames = INDICES,
     seed: int = 0,
 ) -> Audit:
     """Return what a fitted classifier says about the rows that it was fitted to.
@@ -110,8 +111,7 @@ def of_classifier(
         examined: The rows, if they are known.
         findings: What is known about the rows already.
         classes: The names of its classes, if it was fitted to numbers.
-        names: What its rows are called; by default their index.
-        unit: What rows are called by.
+        rows: What its rows are called.
         seed: The seed of the interval.
 
     Raises:
@@ -128,7 +128,7 @@ def of_classifier(
         said = known_noise(posterior, labels, model.transition_)
     else:
         said = opinion(posterior @ model.transition_.matrix, labels, named, seed=seed)
-    return _result(said, codes, named, examined, findings, names, unit)
+    return _result(said, codes, named, examined, findings, rows)
 
 
 def _of_probabilities(probabilities: Any, labels: Any, of: Of, seed: int, rows: Any) -> Audit:
@@ -146,15 +146,14 @@ def _result(
     classes: tuple[str | int, ...],
     examined: Examined | None,
     findings: Sequence[Finding],
-    names: Sequence[Any] | None = None,
-    unit: str = "row",
+    rows: RowNames = INDICES,
 ) -> Audit:
     believed = doubt(said.posterior, codes, said.noise)
     if examined is not None:
         if len(examined.classes) != len(classes):  # a class without rows
             examined = replace(examined, classes=tuple(map(str, classes)), codes=codes[examined.places])
         findings = [*findings, *find_all(judged(examined, said.posterior, believed.right))]
-    table = table_of(believed, codes, classes, np.arange(len(codes)) if names is None else names, unit)
+    table = label_table(believed, codes, classes, rows)
     if said.estimate is None:
         rate = believed.wrong / len(codes)
         low, high = rate, rate

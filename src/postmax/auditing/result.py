@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from postmax.auditing.label_table import LabelTable
 from postmax.checking import CANNOT_TELL, Finding
 from postmax.errors import InputError
 from postmax.estimation import TransitionEstimate
 from postmax.fitting.doubt import Confusion, Doubt, largest_confusions
+from postmax.fitting.label_table import LabelTable
 from postmax.transition import Transition
 
 _CONFUSIONS = 10
@@ -125,27 +124,3 @@ class Audit:
         lines = [f"{self.table.rows} labels: {head}".replace("%", " %").replace("  %", " %")]
         lines += [f"  {one.true} labelled {one.label}: about {one.rows:.0f} rows" for one in self.confusions[:3]]
         return "\n".join([*lines, *(f"  {one.kind}: {one}" for one in self.findings)])
-
-
-def table_of(
-    doubt: Doubt, codes: npt.NDArray[np.int64], classes: Sequence[str | int], rows: Any, unit: str
-) -> LabelTable:
-    """Return what is believed about labels, with the names of the classes.
-
-    Args:
-        doubt: What is believed.
-        codes: The labels, as class indices.
-        classes: The names of the classes.
-        rows: What each row is called.
-        unit: What they are: "row", "line" or "file".
-    """
-    names = np.asarray(classes)
-    return LabelTable(
-        {
-            unit: np.asarray(rows),
-            "given": names[codes],
-            "suggested": names[doubt.suggested],
-            "p_wrong": np.clip(1 - doubt.right, 0, 1),
-            "p_suggested": np.clip(doubt.probability, 0, 1),
-        }
-    )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from postmax.checking.examination import check, check_dataset, check_file, examine
 from postmax.checking.examined import Examined
-from postmax.checking.finding import CANNOT_TELL, NOTHING_TO_TELL, Finding, Findings
+from postmax.checking.finding import CANNOT_TELL, Finding, Findings
 
 __all__ = [
     "CANNOT_TELL",
-    "NOTHING_TO_TELL",
     "Examined",
     "Finding",
     "Findings",

@@ -10,8 +10,6 @@ Severity = Literal["problem", "note"]
 
 # The kind of the finding that features say nothing about the labels.
 CANNOT_TELL = "cannot tell"
-# How its sentence begins.
-NOTHING_TO_TELL = "Simple models tell nothing"
 
 
 @dataclass(frozen=True)

@@ -5,27 +5,21 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import typer
 
 from postmax.auditing.folder import AuditFolder
 from postmax.auditing.from_fit import AuditRecord, audit_fit
-from postmax.cli.check import on_a_terminal
-from postmax.cli.live import show_stages
+from postmax.cli.fitting import ALREADY, Request, complete, tell_facts
 from postmax.cli.options import TableOptions
-from postmax.cli.reading import as_reading, tell_notes
-from postmax.cli.stopping import Stopped
-from postmax.data.embedding.image_embedding import USUAL
-from postmax.data.own import fingerprint, is_table
+from postmax.cli.text import printable
 from postmax.duration import in_words
 from postmax.errors import InputError
-from postmax.files import existing_file
-from postmax.fitting import fit_file
-from postmax.report.audit_page import changes_in_words, findings_of, issues_in_words, write_audit_page
+from postmax.fitting import Fit
+from postmax.fitting.folder import PAGE
+from postmax.report.audit_page import changes_in_words, issues_in_words, write_audit_page
 from postmax.report.fit import words
 from postmax.report.numbers import one_per_cent
-from postmax.version import __version__
 
 _SHOWN = 10
 TOO_MANY = 3
@@ -44,85 +38,47 @@ def audit(
 ) -> None:
     """Judge the labels of a file or folder, and write the doubtful rows, corrected labels, a page and the model."""
     limit = None if fail_above is None else share(fail_above)
-    source = file.expanduser()
-    source = source.resolve() if source.is_dir() else existing_file(source)
-    folder = AuditFolder(out or Path("postmax-audits") / (source.name if source.is_dir() else source.stem))
-    reading = as_reading(options)
-    if network is not None and is_table(source):
-        raise InputError(f"{file}: --embedding is for images, but this is a table.")
-    made_from = {
-        "version": __version__,
-        "sha256": fingerprint(source),
-        "name": source.name,
-        "reading": {**vars(reading), "drop": list(reading.drop), "missing": options.missing},
-        "embedding": network,
-        "seed": seed,
-    }
-    before = folder.made_from()
-    if before is not None and before != made_from and not force:
-        raise InputError(f"{folder.path} holds another audit; give another --out, or --force to replace it.")
-    done = before == made_from and not force
-    if not done:
-        folder.refuse_other_files()
-        folder.refuse_no_place()
-        try:
-            _audit(source, options, folder, made_from, quiet=as_json)
-        except Stopped as stop:
-            typer.echo("postmax: stopped. Nothing was written.", err=True)
-            raise typer.Exit(stop.exit_code) from None
+    request = Request.of(file, options, network, seed)
+    folder = AuditFolder(out or Path("postmax-audits") / request.name)
+
+    def write(found: Fit) -> AuditRecord:
+        record = folder.write_audit(audit_fit(found), request.source, request.reading)
+        write_audit_page(record, folder.labels(), folder.path)
+        return record
+
+    done = complete(folder, request, write, what="audit", force=force, quiet=as_json)
     record = folder.record()
     if as_json:
         typer.echo(json.dumps({**record, "folder": str(folder.path)}))
     else:
-        _tell(record, folder, "already done; --force does it again" if done else "")
+        _tell(record, folder, ALREADY if done else f"in {in_words(record['seconds'])}")
     if limit is not None:
         _judge(record, limit)
 
 
-def _audit(source: Path, options: TableOptions, folder: AuditFolder, made_from: dict[str, Any], *, quiet: bool) -> None:
-    reading = as_reading(options)
-    with show_stages(quiet=quiet):
-        found = fit_file(
-            source,
-            reading,
-            keeps_missing=options.missing is None,
-            seed=made_from["seed"],
-            say=tell_notes,
-            network=made_from["embedding"] or USUAL,
-        )
-        audited = audit_fit(found)
-    folder.begin()
-    record = folder.write_audit(audited, source, reading)
-    write_audit_page(record, folder.labels(), folder.path)
-    folder.finish(record, made_from)
-
-
 def _tell(record: AuditRecord, folder: AuditFolder, remark: str) -> None:
-    facts = {
-        "data": words.data_in_words(record),
-        "wrong labels": words.noise_in_words(record),
-        "confused": words.confusions_in_words(record),
-        "look at": issues_in_words(record),
-        "corrected": changes_in_words(record),
-        "folder": f"{folder.path} ({remark or 'in ' + in_words(record['seconds'])})",
-        "page": str(folder.path / "report.html"),
-    }
-    for name, value in facts.items():
-        typer.echo(on_a_terminal(f"{name:14s} {value}"))
-    before = set(record["notes"])
-    for one in findings_of(record):
-        text = f"{one['text']} {one['remedy']}".strip()
-        if text not in before:  # it was told before the training
-            typer.echo(on_a_terminal(f"{one['kind']:14s} {text}"))
+    tell_facts(
+        {
+            "data": words.data_in_words(record),
+            "wrong labels": words.noise_in_words(record),
+            "confused": words.confusions_in_words(record),
+            "look at": issues_in_words(record),
+            "corrected": changes_in_words(record),
+            "folder": f"{folder.path} ({remark})",
+            "page": str(folder.path / PAGE),
+        }
+    )
+    for one in record["findings"]:
+        tell_facts({one["kind"]: f"{one['text']} {one['remedy']}".strip()})
     if record["cannot_tell"]:
         return
     worst = [row for row in folder.labels()[:_SHOWN] if row["given"] != row["suggested"]]
     if worst:
         typer.echo("worst rows")
     for row in worst:
-        wrong = one_per_cent(1 - float(row["p_right"]))
+        wrong = one_per_cent(float(row["p_wrong"]))
         unit, name = next(iter(row.items()))
-        typer.echo(on_a_terminal(f"  {unit} {name}: {row['given']} → {row['suggested']} (wrong with {wrong})"))
+        typer.echo(printable(f"  {unit} {name}: {row['given']} → {row['suggested']} (wrong with {wrong})"))
 
 
 def _judge(record: AuditRecord, limit: float) -> None:

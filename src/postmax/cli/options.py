@@ -59,6 +59,30 @@ MergeLabels = Annotated[
     ),
 ]
 
+# What `fit` and `audit` have.
+OwnData = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="A CSV, Parquet or Arrow table, an .npz file, or a folder with a subfolder of images for each class.",
+        show_default=False,
+    ),
+]
+KeptMissing = Annotated[
+    str | None,
+    typer.Option("--missing", metavar="error|median", help="Missing numbers.", show_default="kept, as a feature"),
+]
+EmbeddingName = Annotated[
+    str | None,
+    typer.Option(
+        "--embedding",
+        metavar="NAME",
+        help="The frozen network that turns images into features, such as timm:resnet18.",
+        show_default="efficientnet-lite0",
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, help="The seed of everything random.")]
+
 
 class TableOptions(NamedTuple):
     """What a person said about reading a data table. None is what was not said."""

@@ -20,6 +20,11 @@ def print_matrix(matrix: Tensor, classes: Sequence[str | int], *, counts: Tensor
     console.print(_whole(matrix, classes, counts) if len(classes) <= _WHOLE_UP_TO else _largest(matrix, classes))
 
 
+def printable(words: object) -> str:
+    """Return words about data without control characters for the terminal, which a file may hold."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "�" for letter in str(words))
+
+
 def _whole(matrix: Tensor, classes: Sequence[str | int], counts: Tensor | None) -> Table:
     table = Table(box=box.SIMPLE_HEAD, title="P(label | true class), %", title_justify="left")
     table.add_column(Text("true \\ label"))
@@ -58,6 +63,5 @@ def _percent(value: float) -> str:
 
 
 def _short(name: str | int) -> str:
-    # A class name comes from a file, so it must not contain control characters for the terminal.
-    text = "".join(character if character.isprintable() else "�" for character in str(name))
+    text = printable(name)
     return text if len(text) <= 12 else f"{text[:11]}…"

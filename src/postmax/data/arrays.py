@@ -66,6 +66,7 @@ def read_npz(
         inputs=as_inputs(rows, f"{path}: {x}"),
         labels=encoded.codes,
         classes=tuple(map(str, encoded.classes)),
+        rows=PLACES,
     )
 
 

@@ -21,7 +21,7 @@ from postmax.row_names import PLACES, RowNames
 Columns: TypeAlias = Mapping[str, npt.NDArray[Any]]
 """The values of each column, by name: float64 (NaN if missing), whole numbers, or `str` (None if missing)."""
 
-_CSV = frozenset({".csv", ".tsv", ".txt"})
+CSV = frozenset({".csv", ".tsv", ".txt"})
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class FileColumns:
 
 def is_csv(path: str | Path) -> bool:
     """Return whether the name of a file is that of a CSV file."""
-    return Path(path).suffix.lower() in _CSV
+    return Path(path).suffix.lower() in CSV
 
 
 def read_columns(path: str | Path, *, encoding: str | None = None) -> Columns:
@@ -75,7 +75,7 @@ def load_columns(path: str | Path, encoding: str | None, drop: Collection[str], 
         names, rows = tuple(content.column_names), PLACES
         count, columns = len(content), content.column
     else:
-        known = " ".join(sorted(_CSV | PARQUET | ARROW))
+        known = " ".join(sorted(CSV | PARQUET | ARROW))
         raise DataError(f"{path}: data tables are read from {known} files.")
     if not names:
         problems.stop("it has no columns.")

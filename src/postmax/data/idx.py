@@ -47,6 +47,7 @@ def read_idx(images: str | Path, labels: str | Path, *, classes: tuple[str, ...]
         inputs=torch.from_numpy(pixels[:, None]),
         labels=torch.from_numpy(codes.astype(np.int64)),
         classes=names,
+        rows=PLACES,
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from postmax.data.arrays import read_npz
-from postmax.data.columns import is_csv
+from postmax.data.columns import CSV
 from postmax.data.dataset import Dataset
 from postmax.data.embedding.text_column import REFUSE
 from postmax.data.files import file_digest
@@ -21,11 +21,13 @@ from postmax.data.number_text import Decimal
 from postmax.data.reading import ReadingOptions, refuse_idle_for_file
 from postmax.data.table_encoder import Missing, TableEncoder
 from postmax.data.tables import read_table
-from postmax.data.typed_files import is_typed
+from postmax.data.typed_files import ARROW, PARQUET
 from postmax.errors import DataError, InputError
 from postmax.files import existing_file
 from postmax.wording import advice
 
+# How the names of tables end.
+TABLES = CSV | PARQUET | ARROW
 _LARGE_FOLDER = 1 << 30
 _FORMATS = (
     "CSV, Parquet or Arrow tables, .npz arrays, IDX images, and folders with one subfolder of images for each class"
@@ -101,7 +103,7 @@ def _at_least(min_classes: int, dataset: Dataset, path: Path) -> Dataset:
 
 def is_table(path: str | Path) -> bool:
     """Return whether `read_own` reads the file as a table."""
-    return is_csv(Path(path)) or is_typed(path)
+    return Path(path).suffix.lower() in TABLES
 
 
 def names_label_file(path: str | Path) -> bool:

@@ -1,7 +1,7 @@
 """From a file with partly wrong labels to a model, its page and the doubtful rows: what `postmax fit` does."""
 
-from postmax.fitting.fit import Fit, fit
+from postmax.fitting.fit import Fit, FitRecord, fit
 from postmax.fitting.folder import FitFolder
-from postmax.fitting.source import fit_file
+from postmax.fitting.source import FitRows, read_rows
 
-__all__ = ["Fit", "FitFolder", "fit", "fit_file"]
+__all__ = ["Fit", "FitFolder", "FitRecord", "FitRows", "fit", "read_rows"]

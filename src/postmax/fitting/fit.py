@@ -10,13 +10,16 @@ from typing import Any, TypedDict
 import numpy as np
 import torch
 
-from postmax.checking import CANNOT_TELL, NOTHING_TO_TELL, Finding
+from postmax.checking import CANNOT_TELL
 from postmax.data import Dataset
-from postmax.data.embedding.image_embedding import ImageEmbedding
-from postmax.data.row_form import RowForm
+from postmax.data.embedding.image_embedding import USUAL
 from postmax.estimator import FPMLClassifier
 from postmax.fitting.doubt import Doubt, doubt, largest_confusions
-from postmax.fitting.expected import accuracy_on_right_labels, surprise
+from postmax.fitting.expected import accuracy_on_right_labels
+from postmax.fitting.images import embedded
+from postmax.fitting.label_table import LabelTable, label_table
+from postmax.fitting.signal import surprise
+from postmax.fitting.source import FitRows
 from postmax.runs.environment import environment
 from postmax.tabular.saved import SavedClassifier
 from postmax.version import __version__
@@ -51,7 +54,7 @@ class FitRecord(TypedDict):
     counts: list[int]
     table: dict[str, Any] | None
     features: int
-    notes: list[str]
+    left_out: list[str]
     findings: list[dict[str, Any]]
     cannot_tell: bool
     embedding: str | None
@@ -86,27 +89,28 @@ class Fit:
     doubt: Doubt
     dataset: Dataset
 
+    @property
+    def labels(self) -> LabelTable:
+        """What is believed about each label, in the order of the rows."""
+        return label_table(self.doubt, self.model.given_, self.record["classes"], self.dataset.rows)
 
-def fit(
-    dataset: Dataset,
-    form: RowForm,
-    *,
-    embedding: ImageEmbedding | None = None,
-    seed: int = 0,
-    notes: Sequence[str] = (),
-    findings: Sequence[Finding] = (),
-) -> Fit:
+
+def fit(rows: FitRows, *, network: str = USUAL, seed: int = 0) -> Fit:
     """Return a classifier for rows with partly wrong labels, and what it says about them.
 
     Args:
-        dataset: The rows: features, of which some may be NaN.
-        form: What the rows are, and how they are read again from other files.
-        embedding: What turned images into these features; None for rows that were features.
+        rows: The rows.
+        network: The frozen network that turns images into features; see docs/embedding.md.
         seed: The seed of everything random.
-        notes: What a person should know about the data, in sentences.
-        findings: What a look at the data has found.
+
+    Raises:
+        MissingDependency: If the rows are images, and the network is not installed.
     """
     start = time.monotonic()
+    embedding = None
+    if rows.form.are_images:
+        rows, embedding = embedded(rows, network)
+    dataset = rows.dataset
     features = torch.as_tensor(dataset.inputs[torch.arange(len(dataset))]).numpy()
     labels = dataset.labels.numpy()
     model = FPMLClassifier(random_state=seed)
@@ -122,7 +126,7 @@ def fit(
     )
     counts = np.bincount(codes, minlength=len(classes))
     # Networks may see what the simple models of the look at the data did not.
-    suspected = any(one.kind == CANNOT_TELL for one in findings)
+    suspected = any(one.kind == CANNOT_TELL for one in rows.findings)
     cannot_tell = surprise(model.posterior_ @ matrix, codes) < (_CLEAR if suspected else _ENOUGH)
     if cannot_tell:
         accuracy = accuracy._replace(expected=None, low=0.0, high=1.0)
@@ -134,8 +138,8 @@ def fit(
         "counts": counts.tolist(),
         "table": None if dataset.table is None else dataset.table.to_dict(),
         "features": features.shape[1],
-        "notes": [note for note in notes if cannot_tell or NOTHING_TO_TELL not in note],
-        "findings": [one.to_dict() for one in findings if cannot_tell or one.kind != CANNOT_TELL],
+        "left_out": list(rows.left_out),
+        "findings": [one.to_dict() for one in rows.findings if cannot_tell or one.kind != CANNOT_TELL],
         "cannot_tell": cannot_tell,
         "embedding": None if embedding is None else embedding.model,
         "estimate": with_names(model.estimate_.to_dict(), classes),
@@ -153,7 +157,7 @@ def fit(
         "seconds": time.monotonic() - start,
         "environment": environment(),
     }
-    saved = replace(model.saved(form), classes=classes, embedding=embedding)  # with names in place of numbers
+    saved = replace(model.saved(rows.form), classes=classes, embedding=embedding)  # with names in place of numbers
     return Fit(model, saved, record, believed, dataset)
 
 

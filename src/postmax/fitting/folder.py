@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from postmax.errors import DataError, InputError
 from postmax.files import atomic_write, not_written
 from postmax.fitting.fit import Fit, FitRecord
-from postmax.row_names import RowNames
 from postmax.wording import advice
 
 MODEL, LABELS, RESULT, PAGE = "model.safetensors", "labels.csv", "result.json", "report.html"
-FORMAT = "postmax fit 1"
 
 
 class FitFolder:
@@ -27,7 +23,7 @@ class FitFolder:
         path: The folder, which need not exist.
     """
 
-    format = FORMAT
+    format = "postmax fit 1"
     # What a complete folder holds besides its result, and what else may be in it.
     parts: tuple[str, ...] = (MODEL, LABELS, PAGE)
     may_have: tuple[str, ...] = ()
@@ -88,7 +84,7 @@ class FitFolder:
     def labels(self) -> list[dict[str, str]]:
         """Return the rows of labels.csv, the most doubtful first."""
         with (self.path / LABELS).open(encoding="utf-8", newline="") as file:
-            return sorted(csv.DictReader(file), key=lambda row: float(row["p_right"]))
+            return sorted(csv.DictReader(file), key=lambda row: -float(row["p_wrong"]))
 
     def begin(self) -> None:
         """Make the folder. What it says about an earlier fit is not true any more."""
@@ -102,36 +98,13 @@ class FitFolder:
         """Write the model and what is believed about each label."""
         with atomic_write(self.path / MODEL) as file:
             file.write(found.saved.to_bytes())
-        with atomic_write(self.path / LABELS) as file:
-            text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-            csv.writer(text, lineterminator="\n").writerows(_label_rows(found))
-            text.detach()  # closing it would close the file
+        found.labels.to_csv(self.path / LABELS)
 
     def finish(self, record: FitRecord, made_from: dict[str, Any]) -> None:
         """Write the result. Now the folder is complete."""
         content = {"format": self.format, "made_from": made_from, "result": record}
         with atomic_write(self.path / RESULT) as file:
             file.write(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False).encode() + b"\n")
-
-
-def _label_rows(found: Fit) -> Iterator[Sequence[Any]]:
-    """Yield the header and one row for each row of the data, in their order."""
-    names, classes, believed = found.dataset.rows, found.record["classes"], found.doubt
-    yield [unit_of(names), "given", "suggested", "p_right", "p_suggested"]
-    given = [found.dataset.classes[code] for code in found.dataset.labels.tolist()]
-    rows = zip(given, believed.suggested, believed.right, believed.probability, strict=True)
-    for row, (label, suggested, right, probability) in enumerate(rows):
-        yield [name_of(names, row), label, classes[suggested], f"{right:.6g}", f"{probability:.6g}"]
-
-
-def unit_of(names: RowNames) -> str:
-    """Return what rows are called by in a file of results: "line", "file" or "row"."""
-    return names.kind if names.kind in ("line", "file") else "row"
-
-
-def name_of(names: RowNames, row: int) -> int | str:
-    """Return the line of a row in a text file, or the name of its file; elsewhere its place, counted from 1."""
-    return row + 1 if names.numbers is None or unit_of(names) == "row" else names.numbers[row]
 
 
 def _another() -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from postmax.auditing.from_fit import AuditRecord
-from postmax.report.fit_page import fit_values
+from postmax.report.fit_page import fit_values, notes_of
 from postmax.report.numbers import thousands
 from postmax.report.page import write_page
 
@@ -24,7 +23,8 @@ def write_audit_page(record: AuditRecord, labels: Sequence[Mapping[str, str]], f
     """
     values = fit_values(record, labels, folder, _DOUBTFUL)
     values["title"] = f"{record['name']}: which labels are wrong"
-    findings = [(one["kind"], one["text"], one["remedy"]) for one in findings_of(record)]
+    values["notes"] = notes_of(record, ())  # findings have a section of their own
+    findings = [(one["kind"], one["text"], one["remedy"]) for one in record["findings"]]
     return write_page(
         "audit.html.jinja",
         folder,
@@ -32,12 +32,6 @@ def write_audit_page(record: AuditRecord, labels: Sequence[Mapping[str, str]], f
         findings=findings,
         todo=[issues_in_words(record), changes_in_words(record)],
     )
-
-
-def findings_of(record: AuditRecord) -> list[dict[str, Any]]:
-    """Return what was found, without what is only about columns that were left out."""
-    left_out = set() if record["table"] is None else {*record["table"]["dropped"]}
-    return [one for one in record["findings"] if not one["columns"] or not {*one["columns"]} <= left_out]
 
 
 def issues_in_words(record: AuditRecord) -> str:

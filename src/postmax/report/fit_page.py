@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,20 +64,19 @@ def fit_values(
             ("Seed", str(record["seed"])),
         ],
         "counts": list(zip(record["classes"], map(thousands, record["counts"]), strict=True)),
-        "notes": record["notes"],
+        "notes": notes_of(record, record["findings"]),
         "columns": column_table_of(record["table"]),
-        "unit": next(iter(labels[0])) if labels else "row",
+        "unit": next(iter(labels[0])),
         "doubtful": [
             (
                 next(iter(row.values())),
                 row["given"],
                 row["suggested"],
-                _percent(row["p_right"]),
-                _percent(row["p_suggested"]),
+                _percent(1 - float(row["p_wrong"])),
+                _percent(float(row["p_suggested"])),
             )
             for row in doubtful
         ],
-        "wrong": f"{record['wrong']:.0f}",
         "matrix": matrix if told and (matrix.table or matrix.largest) else None,
         "told": told,
         "unidentified": [(str(name), why) for name, why in estimate.unidentified.items()],
@@ -87,11 +86,11 @@ def fit_values(
     }
 
 
-def _unit(labels: Sequence[Mapping[str, str]]) -> str:
-    """Return what rows are called by: the first column."""
-    return next(iter(labels[0]))
+def notes_of(record: FitRecord, findings: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return what a person should know about the data: columns that are left out, and findings."""
+    left_out = [words.left_out_in_words(record["left_out"])] if record["left_out"] else []
+    return [*left_out, *(f"{one['severity']}: {one['text']} {one['remedy']}".strip() for one in findings)]
 
 
-def _percent(probability: str) -> str:
-    share = float(probability)
+def _percent(share: float) -> str:
     return "under 0.1 %" if share < 1e-3 else one_per_cent(share)

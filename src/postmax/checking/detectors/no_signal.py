@@ -12,7 +12,7 @@ from torch import Tensor
 from postmax.checking.catalogue import register
 from postmax.checking.examined import Codes, Examined
 from postmax.checking.features import encoded
-from postmax.checking.finding import CANNOT_TELL, NOTHING_TO_TELL, Finding
+from postmax.checking.finding import CANNOT_TELL, Finding
 from postmax.estimation.crossfit import folds_of
 from postmax.losses import FPMLLoss
 from postmax.tabular.candidates import DEFAULTS, fold_count
@@ -45,8 +45,8 @@ def find(data: Examined) -> Iterator[Finding]:
     if chance <= _LEVEL:
         return
     text = (
-        f"{NOTHING_TO_TELL} from the features of {len(rows):,} rows: linear and additive models foresee labels that "
-        f"are held out no better than the shares of the classes do (p = {chance:.2f})."
+        f"Simple models tell nothing from the features of {len(rows):,} rows: linear and additive models foresee "
+        f"labels that are held out no better than the shares of the classes do (p = {chance:.2f})."
     )
     remedy = "Unless networks find more, any noise rate or accuracy is a guess: give other features, or more rows."
     yield Finding(CANNOT_TELL, text, remedy)

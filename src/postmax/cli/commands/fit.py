@@ -10,48 +10,29 @@ import typer
 from postmax.cli.options import (
     DecimalSign,
     Drop,
+    EmbeddingName,
     EncodingName,
     JsonFlag,
+    KeptMissing,
     Label,
     MergeLabels,
+    OwnData,
+    Seed,
     TableOptions,
 )
 from postmax.cli.stopping import starting
 
 
 def fit(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="A CSV, Parquet or Arrow table, an .npz file, or a folder with a subfolder of images for each class.",
-            show_default=False,
-        ),
-    ],
+    file: OwnData,
     label: Label = None,
     drop: Drop = None,
-    missing: Annotated[
-        str | None,
-        typer.Option(
-            "--missing",
-            metavar="error|median",
-            help="Missing numbers.",
-            show_default="kept, as a feature",
-        ),
-    ] = None,
+    missing: KeptMissing = None,
     decimal: DecimalSign = None,
     encoding: EncodingName = None,
     merge_labels: MergeLabels = False,
-    network: Annotated[
-        str | None,
-        typer.Option(
-            "--embedding",
-            metavar="NAME",
-            help="The frozen network that turns images into features, such as timm:resnet18.",
-            show_default="efficientnet-lite0",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The seed of everything random.")] = 0,
+    network: EmbeddingName = None,
+    seed: Seed = 0,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The folder to write.", show_default="postmax-models/NAME")
     ] = None,

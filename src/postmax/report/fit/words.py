@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from postmax.data.table_encoder import CategoryColumn, NumberColumn
 from postmax.data.table_reading import TableReading
@@ -85,6 +86,11 @@ def confusions_in_words(record: FitRecord) -> str:
         return "wrong labels are spread evenly over the classes"
     shown = [f"{one['true']} labelled {one['label']} {one_per_cent(one['share'])}" for one in found[:3]]
     return ", ".join(shown)
+
+
+def left_out_in_words(columns: Sequence[str]) -> str:
+    """Return which columns are left out."""
+    return f"left out, because they hold names, dates or the like: {', '.join(columns)}"
 
 
 def problems_in_words(count: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from postmax.extras import need
 from postmax.files import atomic_write
+from postmax.fitting.doubt import Doubt
+from postmax.row_names import RowNames
 
 Column = npt.NDArray[Any]
 _DIGITS = 6
@@ -97,6 +99,31 @@ class LabelTable(Mapping[str, Column]):
         table = need("pyarrow", "data").table({name: column.tolist() for name, column in self.columns.items()})
         with atomic_write(path) as file:
             need("pyarrow.parquet", "data").write_table(table, file)
+
+
+def label_table(doubt: Doubt, codes: npt.NDArray[np.int64], classes: Sequence[str | int], rows: RowNames) -> LabelTable:
+    """Return what is believed about labels, with the names of the classes and of the rows.
+
+    Args:
+        doubt: What is believed.
+        codes: The labels, as class indices.
+        classes: The names of the classes.
+        rows: What rows are called. A line and a file keep their names, and an index that is counted from 0 stays so;
+            other rows are counted from 1.
+    """
+    names = np.asarray(classes)
+    unit = rows.kind if rows.kind in ("line", "file") else "row"
+    first = 0 if rows.kind == "index" else 1
+    called = np.arange(first, first + len(codes)) if rows.numbers is None else np.asarray(rows.numbers)
+    return LabelTable(
+        {
+            unit: called,
+            "given": names[codes],
+            "suggested": names[doubt.suggested],
+            "p_wrong": np.clip(1 - doubt.right, 0, 1),
+            "p_suggested": np.clip(doubt.probability, 0, 1),
+        }
+    )
 
 
 def _written(column: Column) -> list[Any]:
